@@ -1,0 +1,73 @@
+/**
+ * What gateway, CLI and programs do with tasks. `HoldfastClient` implements it over a Temporal client and the ledger;
+ * tests of the gateway may hand-drive it.
+ *
+ * Guarantees: `start` answers only after the start is durable (M1.2), and the same key meets the same task however
+ * often, wherever and when it is called (S1.5). Reads never hang: they answer the last known state, marked stale.
+ */
+import type { JsonObject } from '../task/json.ts';
+import type { Json } from '../task/json.ts';
+import type { TaskEvent } from '../task/event.ts';
+import type { TaskOutcome } from '../task/outcome.ts';
+import type { Principal } from '../task/plan.ts';
+import type { AttemptView, TaskState } from '../task/state.ts';
+import type { Alert, AuditEntry } from '../ledger/ledger.ts';
+
+export interface StartRequest {
+  action: string;
+  args: JsonObject;
+  /** S1.2. Absent: the call is keyless (S1.7). */
+  key?: string;
+  principal: Principal;
+  /** M1.4: meet an open keyless call with equal arguments. Default true for keyless calls. */
+  attach?: boolean;
+}
+
+/** A `TaskOutcome` with its result resolved (references fetched from the ledger). */
+export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
+  result: Json;
+  /** Set when the result was too large to keep: its hash and size. */
+  resultDropped?: { sha256: string; bytes: number };
+  /** Met an open keyless call with equal arguments (M1.4). */
+  attached: boolean;
+  /** Not read from the engine just now: no worker answered in time (M2.2). */
+  stale: boolean;
+  statusMessage: string;
+  createdAt: number;
+  updatedAt: number;
+}
+
+export interface TaskDetail extends TaskAnswer {
+  events: TaskEvent[];
+  attempts: AttemptView[];
+  approval: null;
+  cancelAsked: boolean;
+  nextEligibleAt: number | null;
+  lastFailure: TaskState['lastFailure'];
+  alerts: (Alert & { createdAt: number })[];
+}
+
+export interface MessageAnswer {
+  accepted: boolean;
+  code: string;
+  status: string;
+}
+
+export interface TaskClient {
+  start(request: StartRequest): Promise<TaskAnswer>;
+  /** Throws `task_not_found` for unknown and foreign ids alike (M2.6). */
+  get(taskId: string, principal: Principal): Promise<TaskAnswer>;
+  detail(taskId: string, principal: Principal): Promise<TaskDetail>;
+  /** Until the task ended, needs a person, or `timeoutMs` passed; answers the state then. Aborting the signal only ends the wait. */
+  wait(taskId: string, principal: Principal, options: { timeoutMs: number; signal?: AbortSignal; onChange?: (answer: TaskAnswer) => void }): Promise<TaskAnswer>;
+  cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer>;
+  resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer>;
+  list(principal: Principal, filter?: { status?: string; action?: string; limit?: number }): Promise<TaskAnswer[]>;
+  audit(taskId: string, principal: Principal): Promise<AuditEntry[]>;
+}
+
+/** A resolution as a person gives it; `by` comes from the principal, `result` is checked against the contract's output. */
+export type ResolutionInput =
+  | { as: 'applied'; result?: Json; note?: string }
+  | { as: 'not_applied'; note?: string }
+  | { as: 'abandoned'; note?: string };

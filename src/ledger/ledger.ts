@@ -1,0 +1,277 @@
+/**
+ * The ledger: the durable table of operations (S2) with its audit (S10), outbox (S9), fences (S8) and payloads.
+ *
+ * Owns: identity beyond the engine's retention, the fence, the state of the effect. Knows no Temporal and calls no
+ * handler. One contract suite (test/contract) runs on every store.
+ *
+ * Invariants:
+ * 1. Every method that changes a row is one transaction, in which its audit entries and alerts are written too.
+ * 2. A row moves only along the table in transitions.ts, under the guard named there.
+ * 3. A write under a claim takes place only while `(ordinal, attempt, generation)` are still the row's; else it
+ *    answers `stale` and changes nothing.
+ * 4. All times that decide anything are the database's.
+ * 5. Values given in are stored as canonical JSON and parsed anew for every reader (S2.9).
+ */
+import type { AuditNote } from '../task/activity-api.ts';
+import type { Resolution } from '../task/event.ts';
+import type { Claim } from '../task/claim.ts';
+import type { Failure } from '../task/failure.ts';
+import type { Json, JsonObject } from '../task/json.ts';
+import type { StoredResult, TaskEnd } from '../task/outcome.ts';
+import type { EffectClass, Principal } from '../task/plan.ts';
+
+export type RowState =
+  | 'reserved'
+  | 'in_flight'
+  | 'applied'
+  | 'committed'
+  | 'refused'
+  | 'released'
+  | 'failed'
+  | 'rolling_back'
+  | 'rolled_back'
+  | 'attention'
+  | 'abandoned';
+
+/** One operation as stored. Sensitive leaves of `arguments` are keyed hashes; those of `result` are redacted (S2.10). */
+export interface OperationRow {
+  operationId: string;
+  tenant: string;
+  subject: string;
+  action: string;
+  key: string;
+  keyed: boolean;
+  contractVersion: number;
+  effect: EffectClass;
+  state: RowState;
+  ordinal: number;
+  taskId: string;
+  /** Highest attempt that claimed, refused or closed in this ordinal; 0 before any. */
+  attempt: number;
+  generation: number;
+  /** Database clock, ms since the epoch; null without a claim. */
+  claimedUntil: number | null;
+  /** When the newest execution's own deadline passes, database clock; null when nothing was ever sent in doubt. */
+  attemptDeadline: number | null;
+  /** How many executions were ever begun (intents committed). */
+  executions: number;
+  fingerprint: { sent: string; input: string };
+  arguments: Json;
+  result: StoredResult | null;
+  failure: Failure | null;
+  /** Set while the state is `attention`. */
+  attentionAbout: 'effect' | 'rollback' | null;
+  /** How the task of this ordinal ended; null while it is open (kept apart from `state`, interfaces.md "Closing"). */
+  end: TaskEnd | null;
+  /** What a stale attempt reported after its claim was taken over (S2.7). */
+  lateOutcome: Json | null;
+  parentOperationId: string | null;
+  createdAt: number;
+  updatedAt: number;
+}
+
+/** S1.5: insert or find the row before a workflow is started. */
+export interface Reservation {
+  operationId: string;
+  principal: Principal;
+  action: string;
+  key: string;
+  keyed: boolean;
+  contractVersion: number;
+  effect: EffectClass;
+  fingerprint: { sent: string; input: string };
+  /** Already redacted: canonical JSON with keyed hashes at sensitive leaves. */
+  arguments: Json;
+  /** M1.4: open calls with equal arguments of this principal attach; false switches that off. Keyless calls only. */
+  attach: boolean;
+  /** For a task started bare: the workflow's own id instead of the derived one. */
+  taskId?: string;
+}
+
+export type Reserved =
+  /** A new row, or the next ordinal of one whose task ended with nothing sent (S1.6): start this task. */
+  | { kind: 'fresh'; taskId: string; ordinal: number }
+  /** Met an open task; `attached` when met by equal arguments rather than by key (M1.4). */
+  | { kind: 'open'; row: OperationRow; attached: boolean }
+  /** The key is spent and its task has ended: answer from the row. */
+  | { kind: 'ended'; row: OperationRow }
+  /** Same key, other arguments. Paths only (JSON pointers), never values. */
+  | { kind: 'conflict'; paths: string[]; row: OperationRow };
+
+export interface ClaimRequest {
+  operationId: string;
+  taskId: string;
+  ordinal: number;
+  attempt: number;
+  /** How long the claim lasts before an equal attempt may take it over. Renewed by heartbeat. */
+  claimMs: number;
+  /** The execution's own deadline from now; recorded with the intent. */
+  attemptMs: number;
+  /** False: take over in order to reconcile; `intend` must precede an execution. */
+  executing: boolean;
+  notes: AuditNote[];
+}
+
+export type ClaimAnswer =
+  /** `before` is the row as it was: state `in_flight` or `applied` there means an earlier attempt may have reached the world. */
+  | { kind: 'granted'; claim: Claim; before: OperationRow }
+  | { kind: 'busy'; retryAfterMs: number }
+  | { kind: 'stale'; rowAttempt: number; superseded: boolean }
+  /** The row is in a state that no attempt may claim (committed, failed, refused and ended, attention, …). */
+  | { kind: 'closed'; row: OperationRow };
+
+export type Written = { kind: 'written'; row: OperationRow } | { kind: 'stale'; row: OperationRow };
+
+/** A message for a person, committed with the state it announces (S6.5, S9). */
+export interface Alert {
+  type: 'verify_failed' | 'needs_attention' | 'rollback_failed' | 'possible_duplicate';
+  taskId: string;
+  operationId: string;
+  tenant: string;
+  action: string;
+  message: string;
+  data: JsonObject;
+}
+
+export interface RollbackClaimRequest {
+  parentOperationId: string;
+  /** S6.2: the rollback's own operation. */
+  operationId: string;
+  taskId: string;
+  ordinal: number;
+  attempt: number;
+  claimMs: number;
+  attemptMs: number;
+  reason: 'verify_failed' | 'cancelled';
+  notes: AuditNote[];
+}
+
+export type RollbackClaimAnswer =
+  | { kind: 'granted'; claim: Claim; parent: OperationRow }
+  /** The rollback was carried out by an earlier attempt. */
+  | { kind: 'done'; row: OperationRow }
+  | { kind: 'busy'; retryAfterMs: number }
+  | { kind: 'stale'; rowAttempt: number };
+
+/** The transitions, bound either to the ledger (one transaction each) or to one open transaction (S2.8). */
+export interface Transitions {
+  reserve(request: Reservation): Promise<Reserved>;
+  find(operationId: string): Promise<OperationRow | null>;
+  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  /** Records the intent to execute under a claim that was taken to reconcile (S2.3, S2.4). */
+  intend(claim: Claim, options: { claimMs: number; attemptMs: number }): Promise<Written>;
+  renew(claim: Claim, claimMs: number): Promise<boolean>;
+  owns(claim: Claim): Promise<boolean>;
+  /** `reserved|released → refused`, without a claim, or `in_flight → refused` under a claim just reconciled (S2.2). Records the end. */
+  refuse(request: { claim: Claim } | Omit<ClaimRequest, 'claimMs' | 'attemptMs' | 'executing'>, reason: string, end: TaskEnd): Promise<Written>;
+  /** `in_flight → released`: provably nothing applied. */
+  release(claim: Claim, failure: Failure): Promise<Written>;
+  /** `in_flight|applied → failed`: provably nothing applied, for good. Records the end. */
+  fail(claim: Claim, failure: Failure, end: TaskEnd): Promise<Written>;
+  /** `in_flight → applied` (S2.6). */
+  storeApplied(claim: Claim, result: StoredResult, how: 'executed' | 'looked_up'): Promise<Written>;
+  /** `in_flight|applied → committed` (S2.7). `end` null where the task may still roll back (onCancel rollback). */
+  commit(claim: Claim, result: StoredResult, options: { verified: boolean; how: 'executed' | 'looked_up'; end: TaskEnd | null }): Promise<Written>;
+  /** `in_flight|applied → rolling_back` with an alert. */
+  mismatched(claim: Claim, result: StoredResult, reason: string, alert: Alert): Promise<Written>;
+  /** `in_flight|applied|rolling_back → attention` with an alert. `result` when something is known to be applied. */
+  raiseAttention(claim: Claim, failure: Failure, alert: Alert, result?: StoredResult): Promise<Written>;
+  /** Parent `in_flight|applied|committed|rolling_back → rolling_back`; the rollback's own row is reserved and claimed, with intent. */
+  claimRollback(request: RollbackClaimRequest): Promise<RollbackClaimAnswer>;
+  /** The rollback's row `→ committed`, the parent `rolling_back → rolled_back`, the parent's end recorded. */
+  finishRollback(claim: Claim, parentOperationId: string, remains: string | null, end: TaskEnd): Promise<Written>;
+  /** The rollback's row `→ released`, so that the next attempt may claim it. */
+  releaseRollback(claim: Claim, failure: Failure): Promise<Written>;
+  /** The rollback's row and the parent `→ attention`, with an alert. */
+  rollbackAttention(claim: Claim, parentOperationId: string, failure: Failure, alert: Alert): Promise<Written>;
+  /** interfaces.md "Closing": raises the fence beyond `attempt` and records the end, unless something is in doubt. */
+  closeTask(request: { operationId: string; taskId: string; ordinal: number; attempt: number; end: TaskEnd; notes: AuditNote[] }): Promise<
+    { kind: 'closed'; row: OperationRow } | { kind: 'inFlight'; row: OperationRow } | { kind: 'committed'; row: OperationRow } | { kind: 'superseded'; row: OperationRow }
+  >;
+  /** A person's answer (S3.5). `applied` → state applied; `not_applied` → released with the fence raised, or `rolled_back` when about a rollback; `abandoned`. */
+  resolve(request: { operationId: string; taskId: string; ordinal: number; attempt: number; resolution: Resolution; end: TaskEnd | null; notes: AuditNote[] }): Promise<
+    { kind: 'written'; row: OperationRow } | { kind: 'notInAttention'; row: OperationRow }
+  >;
+  /** S2.7: a stale attempt's outcome is kept, changes no result, and alerts when another execution took place. */
+  recordLate(claim: Claim, outcome: Json, alert: Alert): Promise<void>;
+  /** S3.8: the engine closed the task from outside. Nothing sent: ended `failed`, effect none; else the next ordinal, to be reconciled. */
+  recover(operationId: string, taskId: string): Promise<{ kind: 'ended'; row: OperationRow } | { kind: 'recovery'; row: OperationRow }>;
+  /** Records the end of a task whose last transition did not (committed under onCancel rollback). Idempotent. */
+  recordEnd(taskId: string, end: TaskEnd): Promise<void>;
+  /** Audit entries without a ledger change; used before a task starts to wait for a person (S10.3). */
+  appendAudit(request: { taskId: string; operationId: string; tenant: string; notes: AuditNote[] }): Promise<void>;
+}
+
+export interface AuditEntry {
+  taskId: string;
+  seq: number;
+  operationId: string;
+  tenant: string;
+  type: string;
+  /** ISO 8601 with milliseconds, UTC, database clock. */
+  at: string;
+  data: JsonObject;
+  /** Hex SHA-256 over the previous hash and this entry's canonical JSON (docs/ledger.md gives the exact bytes). */
+  hash: string;
+}
+
+export interface OutboxMessage {
+  id: number;
+  alert: Alert;
+  createdAt: number;
+  attempts: number;
+  /** Proof of the claim; `markSent` and `giveBack` need it. */
+  token: string;
+}
+
+export interface ListFilter {
+  tenant: string;
+  open?: boolean;
+  state?: RowState;
+  action?: string;
+  /** 1 to 1000, default 100; newest first. */
+  limit?: number;
+  before?: number;
+}
+
+export interface Ledger extends Transitions {
+  readonly kind: 'sqlite' | 'postgres';
+  /** S2.8: all of `work` in one transaction; `tx` is the open Kysely transaction for the user's own statements. */
+  transaction<T>(work: (transitions: Transitions, tx: unknown) => Promise<T>): Promise<T>;
+  findByTask(taskId: string): Promise<OperationRow | null>;
+  list(filter: ListFilter): Promise<OperationRow[]>;
+  attempts(operationId: string): Promise<
+    { ordinal: number; attempt: number; generation: number; claimedAt: number; executing: boolean; outcome: string | null; finishedAt: number | null }[]
+  >;
+  /** Entries of one task in order, or of a tenant (newest tasks first) for an export. */
+  audit(filter: { taskId: string } | { tenant: string; limit?: number }): Promise<AuditEntry[]>;
+  /** Checks every chain (or one) against its head; the first break names task and seq. */
+  verifyAudit(filter?: { taskId: string }): Promise<{ ok: true; tasks: number; entries: number } | { ok: false; taskId: string; seq: number; reason: string }>;
+  putPayload(tenant: string, value: string): Promise<{ sha256: string; bytes: number }>;
+  getPayload(tenant: string, sha256: string): Promise<string | null>;
+  /** S8.3: true and remembered when `fence` is the newest seen for `resource`; false when a newer one was. */
+  advanceFence(resource: string, fence: number): Promise<boolean>;
+  /** S9: claims up to `limit` unsent messages for `leaseMs`. */
+  claimOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]>;
+  markSent(id: number, token: string): Promise<boolean>;
+  giveBack(id: number, token: string, error: string): Promise<boolean>;
+  /** Alerts, newest first, sent or not. */
+  alerts(filter: { tenant: string; taskId?: string; limit?: number }): Promise<(Alert & { id: number; createdAt: number; sentAt: number | null })[]>;
+  /** Called once after each transaction of this process that wrote to the outbox. */
+  onOutbox(listener: () => void): () => void;
+  now(): Promise<number>;
+  /** Throws `ledger_unavailable` or `ledger_unsuitable`; answers the schema version. */
+  check(): Promise<{ version: number }>;
+  /** Brings the schema to this version; safe under concurrency. */
+  migrate(): Promise<{ from: number; to: number }>;
+  close(): Promise<void>;
+}
+
+export interface LedgerOptions {
+  /** `sqlite:FILE` | `postgres://…`. `sqlite::memory:` is refused outside tests (S10.1). */
+  url: string;
+  /** For tests on a skipped clock (SQLite only): replaces the database's clock. */
+  nowMs?: () => number;
+  /** Tests only: allow a store that dies with the process. */
+  allowEphemeral?: boolean;
+}

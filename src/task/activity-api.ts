@@ -1,0 +1,83 @@
+import type { Json, JsonObject } from './json.ts';
+import type { AttemptPurpose, Resolution } from './event.ts';
+import type { CloseOutcome, OperationOutcome, RollbackOutcome, TaskEnd } from './outcome.ts';
+import type { Plan, Principal } from './plan.ts';
+
+/** One look at an operation, and its execution where `purpose` allows. */
+export interface AttemptRequest {
+  plan: Plan;
+  /** The validated input, whole (sensitive fields included; histories are encrypted, interfaces.md "Secrets in history"). */
+  input: Json;
+  taskId: string;
+  ordinal: number;
+  attempt: number;
+  purpose: AttemptPurpose;
+  inline: boolean;
+  /** The verify deadline has passed: one last look, then `attention` (S2.6). */
+  verifyFinal: boolean;
+  /** Journal entries that ride in this attempt's ledger transactions (S10.3). */
+  journal: AuditNote[];
+}
+
+export interface RollbackRequest {
+  plan: Plan;
+  input: Json;
+  taskId: string;
+  ordinal: number;
+  attempt: number;
+  reason: 'verify_failed' | 'cancelled';
+  /** No retry follows: a failure puts the row into `attention` and alerts (S6.2). */
+  final: boolean;
+  journal: AuditNote[];
+}
+
+export interface CloseRequest {
+  plan: Plan;
+  taskId: string;
+  ordinal: number;
+  /** Every attempt this task ever scheduled is at most this; the fence is raised beyond it. */
+  attempt: number;
+  end: TaskEnd;
+  journal: AuditNote[];
+}
+
+export interface ResolveRequest {
+  plan: Plan;
+  taskId: string;
+  ordinal: number;
+  attempt: number;
+  about: 'effect' | 'rollback';
+  resolution: Resolution;
+  journal: AuditNote[];
+}
+
+/** A task started by a bare Temporal client (interfaces.md "Workflow action"). */
+export interface BareStart {
+  v: 1;
+  action: string;
+  input: JsonObject;
+  key?: string;
+  principal: Principal;
+}
+
+export type PlanTaskResult =
+  | { kind: 'planned'; plan: Plan; input: Json; ordinal: number }
+  /** Refused before anything was reserved or because the key's row belongs to another task; ends the task. */
+  | { kind: 'refused'; end: TaskEnd; operationId: string | null };
+
+/** A transition without a ledger change, as the audit keeps it (S10.3). */
+export interface AuditNote {
+  type: string;
+  at: number;
+  data: JsonObject;
+}
+
+/** The activities of workflow `action`, by their persisted names. */
+export interface TaskActivities {
+  attemptOperation(request: AttemptRequest): Promise<OperationOutcome>;
+  rollbackOperation(request: RollbackRequest): Promise<RollbackOutcome>;
+  closeOperation(request: CloseRequest): Promise<CloseOutcome>;
+  /** Writes a person's resolution into the ledger; `fenceStale` semantics don't apply, the row must be in `attention`. */
+  resolveOperation(request: ResolveRequest): Promise<{ end: TaskEnd | null }>;
+  planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;
+}

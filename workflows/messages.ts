@@ -1,0 +1,35 @@
+/**
+ * The names by which a task is spoken to. Persisted in histories: never renamed, only added to (interfaces.md "Names").
+ * A bare `@temporalio/client` may use each by its string name.
+ */
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { Resolution, TaskEvent } from '../src/task/event.ts';
+import type { TaskState } from '../src/task/state.ts';
+
+export interface CancelMessage {
+  by?: string;
+  reason?: string;
+}
+
+/** What an update answers: the request is on record, or why it changes nothing. */
+export interface MessageReply {
+  accepted: boolean;
+  code: 'requested' | 'already_requested' | 'already_ended' | 'not_in_attention';
+  status: string;
+}
+
+export const WORKFLOW_ACTION = 'action';
+export const cancelSignal = defineSignal<[CancelMessage?]>('cancel');
+export const resolveSignal = defineSignal<[Resolution]>('resolve');
+export const cancelUpdate = defineUpdate<MessageReply, [CancelMessage?]>('cancelTask');
+export const resolveUpdate = defineUpdate<MessageReply, [Resolution]>('resolveTask');
+export const taskQuery = defineQuery<TaskState>('task');
+export const eventsQuery = defineQuery<TaskEvent[]>('events');
+
+/** Search attributes, registered by the embedded server and by `holdfast migrate`. */
+export const SEARCH_ATTRIBUTES = {
+  status: 'HoldfastStatus',
+  tenant: 'HoldfastTenant',
+  action: 'HoldfastAction',
+  waitingSince: 'HoldfastWaitingSince',
+} as const;
