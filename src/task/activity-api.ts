@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from './json.ts';
-import type { AttemptPurpose, Resolution } from './event.ts';
-import type { CloseOutcome, OperationOutcome, RollbackOutcome, TaskEnd } from './outcome.ts';
+import type { AttemptPurpose, Resolution, RollbackReason } from './event.ts';
+import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan, Principal } from './plan.ts';
 
 /** One look at an operation, and its execution where `purpose` allows. */
@@ -25,7 +25,7 @@ export interface RollbackRequest {
   taskId: string;
   ordinal: number;
   attempt: number;
-  reason: 'verify_failed' | 'cancelled';
+  reason: RollbackReason;
   /** No retry follows: a failure puts the row into `attention` and alerts (S6.2). */
   final: boolean;
   journal: AuditNote[];
@@ -63,7 +63,13 @@ export interface BareStart {
 export type PlanTaskResult =
   | { kind: 'planned'; plan: Plan; input: Json; ordinal: number }
   /** Refused before anything was reserved or because the key's row belongs to another task; ends the task. */
-  | { kind: 'refused'; end: TaskEnd; operationId: string | null };
+  | {
+      kind: 'refused';
+      end: TaskEnd;
+      operationId: string | null;
+      result: StoredResult | null;
+      replayed: boolean;
+    };
 
 /** A transition without a ledger change, as the audit keeps it (S10.3). */
 export interface AuditNote {
@@ -79,5 +85,7 @@ export interface TaskActivities {
   closeOperation(request: CloseRequest): Promise<CloseOutcome>;
   /** Writes a person's resolution into the ledger; `fenceStale` semantics don't apply, the row must be in `attention`. */
   resolveOperation(request: ResolveRequest): Promise<{ end: TaskEnd | null }>;
+  /** Flushes transitions without a ledger change before a task ends or waits for a person (S10.3). */
+  recordNotes(request: { plan: Plan; taskId: string; journal: AuditNote[] }): Promise<void>;
   planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;
 }

@@ -28,6 +28,8 @@ export interface PlanDeadlines {
   runMs: number;
   /** How long after an attempt's deadline a request may still be on its way (S2.4). */
   settleMs: number;
+  /** A worker silent for this long is taken for dead: heartbeat timeout and length of a claim alike. Default 5_000. */
+  heartbeatMs: number;
 }
 
 /** The business retry budget (S5). Attempts lost by the infrastructure never spend it (S5.2). */

@@ -1,5 +1,5 @@
+import type { AttemptPurpose, Step } from './event.ts';
 import type { Failure } from './failure.ts';
-import type { AttemptPurpose, Resolution } from './event.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan } from './plan.ts';
 
@@ -8,20 +8,16 @@ import type { Plan } from './plan.ts';
  * workflow state and in query answers.
  */
 export type Phase =
-  | { kind: 'unplanned' }
-  /** Planning a bare task. */
-  | { kind: 'planning' }
-  /** The next attempt may begin at `notBefore`. */
-  | { kind: 'ready'; notBefore: number; purpose: AttemptPurpose; waiting: 'none' | 'backoff' | 'busy' }
-  | { kind: 'attempting'; attempt: number; purpose: AttemptPurpose; inline: boolean }
-  /** Applied, not yet visible: look again at `nextAt`, give up at `verifyUntil`. */
-  | { kind: 'verifying'; nextAt: number; verifyUntil: number }
-  | { kind: 'rollback_due'; notBefore: number; reason: 'verify_failed' | 'cancelled' }
-  | { kind: 'rolling_back'; attempt: number; reason: 'verify_failed' | 'cancelled' }
-  | { kind: 'close_due'; end: TaskEnd; notBefore: number }
-  | { kind: 'closing'; end: TaskEnd }
+  /** The step may begin at `notBefore`. */
+  | { kind: 'ready'; step: Step; notBefore: number; waiting: 'no' | 'backoff' | 'busy' }
+  /** The step's activity is scheduled; nothing else begins until it answers. */
+  | { kind: 'working'; step: Step; attempt: number; abortRequested: boolean }
+  /** The step failed and may be tried again; when, or whether at all, is not decided yet. */
+  | { kind: 'retry_due'; step: Step; failure: Failure; spendsRetry: boolean }
+  /** Applied, not yet visible to verify: look again at `nextAt` (S2.6). */
+  | { kind: 'verifying'; nextAt: number }
+  /** Holdfast can't know; a person must say (S3.5). */
   | { kind: 'needs_attention'; about: 'effect' | 'rollback' }
-  | { kind: 'resolve_due'; resolution: Resolution; about: 'effect' | 'rollback'; notBefore: number }
   /** Nothing is left to do but to say so. */
   | { kind: 'finished'; end: TaskEnd; result: StoredResult | null; replayed: boolean }
   | { kind: 'ended' };
@@ -33,6 +29,7 @@ export interface AttemptView {
   inline: boolean;
   startedAt: number;
   finishedAt: number | null;
+  /** The outcome's kind, or `lost`. */
   outcome: string | null;
   failure: Failure | null;
 }
@@ -41,6 +38,9 @@ export interface AttemptView {
 export interface TaskState {
   v: 1;
   taskId: string;
+  action: string;
+  /** Null until a bare task has planned. */
+  operationId: string | null;
   ordinal: number;
   plan: Plan | null;
   /** The last event's number. */
@@ -52,19 +52,21 @@ export interface TaskState {
   attempt: number;
   /** Business retries spent (S5.2). */
   retriesSpent: number;
-  /** Attempts lost by the infrastructure since the last that answered; paces the next one, spends no budget. */
+  rollbackRetriesSpent: number;
+  retriesExhausted: boolean;
+  /** Activities lost by the infrastructure since the last that answered; paces the next one, spends no budget. */
   lostInARow: number;
-  /** An attempt may have reached the world and its outcome is not known yet: settle before any end. */
+  /** An attempt may have reached the world and its outcome is not known: settle before any end. */
   inDoubt: boolean;
   cancelRequested: boolean;
   runDeadlinePassed: boolean;
   /** First `notYet` plus verifyMs; null before it. */
   verifyUntil: number | null;
   verifyPolls: number;
-  /** Retries of the rollback spent. */
-  rollbackRetriesSpent: number;
   lastFailure: Failure | null;
+  /** When the next try may begin; null when nothing waits. */
   nextEligibleAt: number | null;
+  /** The newest 100. */
   attempts: AttemptView[];
   end: TaskEnd | null;
   result: StoredResult | null;

@@ -1,0 +1,184 @@
+/**
+ * The task's decider: what to do next, given the reduced state and the engine's clock.
+ *
+ * Never does anything itself: the workflow appends what the verdict announces, then carries it out (S3.1).
+ * Invariants:
+ * 1. No verdict begins an execution after a cancel was requested, the run deadline passed, or the retries were spent.
+ * 2. A task in doubt is settled before it is closed: no end claims `none` while an attempt may have reached the world.
+ * 3. One step at a time: while one is working the verdict is to wait for it.
+ */
+import type { AttemptPurpose, NewEvent, RollbackReason, Step } from './event.ts';
+import { endedWith } from './ends.ts';
+import type { Failure } from './failure.ts';
+import type { StoredResult, TaskEnd } from './outcome.ts';
+import type { TaskState } from './state.ts';
+
+export type Verdict =
+  /** Put this into the journal, then decide again. */
+  | { do: 'append'; event: NewEvent }
+  | { do: 'plan' }
+  | { do: 'attempt'; attempt: number; purpose: AttemptPurpose; inline: boolean; verifyFinal: boolean }
+  | { do: 'rollback'; attempt: number; reason: RollbackReason; final: boolean }
+  | { do: 'close'; end: TaskEnd }
+  | { do: 'resolve'; attempt: number }
+  /** Wait a random time up to `capMs` but at least `floorMs` (full jitter), then the step again. */
+  | { do: 'backoff'; failure: Failure; spendsRetry: boolean; floorMs: number; capMs: number }
+  /** Until the clock reads `until` (null: no timer) or the state changes. `person`: only a person can move it on. */
+  | { do: 'wait'; until: number | null; person: boolean }
+  /** An activity is running: wait for it; `abort` it first where a cancel asks and the contract allows. */
+  | { do: 'await'; abort: boolean }
+  | { do: 'end'; end: TaskEnd; result: StoredResult | null; replayed: boolean }
+  | { do: 'nothing' };
+
+/** How long after a lost activity the next may begin, at most (S5.2: spends no budget, so only paced). */
+const LOST_BACKOFF_MAXIMUM_MS = 30_000;
+const LOST_BACKOFF_INITIAL_MS = 250;
+
+export function decide(state: TaskState, now: number): Verdict {
+  const { phase } = state;
+  switch (phase.kind) {
+    case 'ended':
+      return { do: 'nothing' };
+    case 'finished':
+      return { do: 'end', end: phase.end, result: phase.result, replayed: phase.replayed };
+    case 'needs_attention':
+      return { do: 'wait', until: null, person: true };
+    case 'working':
+      return { do: 'await', abort: mayAbort(state) && !phase.abortRequested };
+    case 'verifying':
+      return now < phase.nextAt ? { do: 'wait', until: phase.nextAt, person: false } : look(state, now);
+    case 'ready':
+      return deadlineEvent(state, phase.step, now) ?? whenReady(state, phase.step, phase.notBefore, now);
+    case 'retry_due':
+      return (
+        deadlineEvent(state, phase.step, now) ??
+        whenRetryDue(state, phase.step, phase.failure, phase.spendsRetry)
+      );
+    default:
+      return phase satisfies never;
+  }
+}
+
+/** The random part of a backoff verdict: full jitter between its floor and its cap. `random` is in [0, 1). */
+export function backoffDelayMs(verdict: { floorMs: number; capMs: number }, random: number): number {
+  return Math.max(verdict.floorMs, Math.floor(random * verdict.capMs));
+}
+
+function mayAbort(state: TaskState): boolean {
+  const { phase, plan, cancelRequested } = state;
+  return (
+    cancelRequested &&
+    plan?.cancelAttempt === 'abort' &&
+    phase.kind === 'working' &&
+    phase.step.kind === 'attempt'
+  );
+}
+
+/** The last look at an applied effect comes when the verify deadline has passed (S2.6). */
+function look(state: TaskState, now: number): Verdict {
+  return attempt(state, 'settle', state.verifyUntil !== null && now >= state.verifyUntil);
+}
+
+function attempt(state: TaskState, purpose: AttemptPurpose, verifyFinal = false): Verdict {
+  // Only the very first decision of a task is taken in its first workflow task (S2.13).
+  const inline = purpose === 'execute' && state.seq === 1 && state.plan?.inline === true;
+  return { do: 'attempt', attempt: state.attempt + 1, purpose, inline, verifyFinal };
+}
+
+function runDeadline(state: TaskState): number | null {
+  return state.plan === null ? null : state.startedAt + state.plan.deadlines.runMs;
+}
+
+/** Whether a step would bring about an effect, so that cancel, deadline and budget can stop it. */
+function isExecution(step: Step): boolean {
+  return step.kind === 'attempt' && step.purpose === 'execute';
+}
+
+function deadlineEvent(state: TaskState, step: Step, now: number): Verdict | null {
+  const deadline = runDeadline(state);
+  if (!isExecution(step) || state.runDeadlinePassed || deadline === null || now < deadline) return null;
+  return { do: 'append', event: { type: 'run_deadline_passed', data: {} } };
+}
+
+/** Why no further execution may begin, as the end it leads to once nothing is in doubt; null when one may. */
+function stopEnd(state: TaskState): TaskEnd | null {
+  if (state.cancelRequested) return endedWith(state, 'cancelled', 'Cancelled before anything was applied.');
+  if (state.runDeadlinePassed)
+    return endedWith(state, 'deadline_exceeded', 'The run deadline passed before the effect was applied.');
+  if (state.retriesExhausted) {
+    const why = state.lastFailure?.message ?? 'no attempt succeeded';
+    return endedWith(state, 'retries_exhausted', `Every retry failed; nothing was applied. The last: ${why}`);
+  }
+  return null;
+}
+
+function stop(state: TaskState, end: TaskEnd): Verdict {
+  return state.inDoubt ? attempt(state, 'settle') : { do: 'close', end };
+}
+
+function whenReady(state: TaskState, step: Step, notBefore: number, now: number): Verdict {
+  const end = isExecution(step) ? stopEnd(state) : null;
+  if (end !== null) return stop(state, end);
+  if (now < notBefore) {
+    const deadline = isExecution(step) ? runDeadline(state) : null;
+    return {
+      do: 'wait',
+      until: deadline === null ? notBefore : Math.min(notBefore, deadline),
+      person: false,
+    };
+  }
+  switch (step.kind) {
+    case 'plan':
+      return { do: 'plan' };
+    case 'attempt':
+      return attempt(state, step.purpose);
+    case 'rollback':
+      return {
+        do: 'rollback',
+        attempt: state.attempt + 1,
+        reason: step.reason,
+        final: isLastRollback(state),
+      };
+    case 'close':
+      return { do: 'close', end: step.end };
+    case 'resolve':
+      return { do: 'resolve', attempt: state.attempt + 1 };
+    default:
+      return step satisfies never;
+  }
+}
+
+function isLastRollback(state: TaskState): boolean {
+  return state.rollbackRetriesSpent >= (state.plan?.retry.maximumRetries ?? 0);
+}
+
+function whenRetryDue(state: TaskState, step: Step, failure: Failure, spendsRetry: boolean): Verdict {
+  if (isExecution(step)) {
+    const end = stopEnd(state);
+    if (end !== null) return stop(state, end);
+    if (spendsRetry && state.retriesSpent >= (state.plan?.retry.maximumRetries ?? 0)) {
+      return { do: 'append', event: { type: 'retries_exhausted', data: { failure } } };
+    }
+  }
+  return { do: 'backoff', failure, spendsRetry, ...pace(state, step, failure, spendsRetry) };
+}
+
+function pace(
+  state: TaskState,
+  step: Step,
+  failure: Failure,
+  spendsRetry: boolean,
+): { floorMs: number; capMs: number } {
+  if (failure.retryAfterMs !== undefined)
+    return { floorMs: failure.retryAfterMs, capMs: failure.retryAfterMs };
+  if (!spendsRetry || state.plan === null) {
+    const capMs = Math.min(
+      LOST_BACKOFF_INITIAL_MS * 2 ** Math.min(state.lostInARow, 20),
+      LOST_BACKOFF_MAXIMUM_MS,
+    );
+    return { floorMs: LOST_BACKOFF_INITIAL_MS / 2, capMs };
+  }
+  const spent = step.kind === 'rollback' ? state.rollbackRetriesSpent : state.retriesSpent;
+  const { initialIntervalMs, maximumIntervalMs } = state.plan.retry;
+  return { floorMs: 0, capMs: Math.min(initialIntervalMs * 2 ** Math.min(spent, 30), maximumIntervalMs) };
+}

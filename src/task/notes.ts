@@ -1,0 +1,28 @@
+/** Which journal events the audit keeps although no ledger transition carries them (S10.3). Pure. */
+import type { AuditNote } from './activity-api.ts';
+import type { EventType, TaskEvent } from './event.ts';
+import type { JsonObject } from './json.ts';
+
+const NOTED: readonly EventType[] = [
+  'cancel_requested',
+  'attempt_abort_requested',
+  'run_deadline_passed',
+  'retries_exhausted',
+  'step_lost',
+  'resolve_requested',
+  'message_ignored',
+];
+
+/** The notes among `events` that are newer than `afterSeq`, oldest first. */
+export function notesAfter(events: readonly TaskEvent[], afterSeq: number): AuditNote[] {
+  return events
+    .filter((event) => event.seq > afterSeq && NOTED.includes(event.type))
+    .map((event) => ({ type: event.type, at: event.at, data: { seq: event.seq, ...withoutResult(event) } }));
+}
+
+/** A resolution's result may hold sensitive fields; the ledger keeps it redacted in the row instead. */
+function withoutResult(event: TaskEvent): JsonObject {
+  if (event.type !== 'resolve_requested') return event.data as unknown as JsonObject;
+  const { as, by, note } = event.data.resolution;
+  return { as, by, ...(note !== undefined && { note }) };
+}

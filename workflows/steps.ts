@@ -1,0 +1,85 @@
+/**
+ * Carries out one verdict of the decider: schedules its activity and turns what came back, or the loss of it, into
+ * events. Retries belong to the decider, so every activity has one attempt by the engine (architecture.md, idea 3).
+ */
+import {
+  ActivityCancellationType,
+  ApplicationFailure,
+  ActivityFailure,
+  CancelledFailure,
+  TimeoutFailure,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { TaskActivities } from '../src/task/activity-api.ts';
+import type { Failure } from '../src/task/failure.ts';
+import type { NewEvent } from '../src/task/event.ts';
+import type { Plan } from '../src/task/plan.ts';
+
+/** Above the handler's own deadlines, so that the handler times out before the engine does (interfaces.md "Claim"). */
+const MARGIN_MS = 10_000;
+/** Ledger work only: closing, resolving, planning, recording. */
+const LEDGER_STEP_MS = 30_000;
+const IN_ACTIVITY_VERIFY_MS = 3_000;
+
+/** The longest one attempt may take in the worker: a lookup and the execution, one attempt deadline each, then verify. */
+function startToCloseMs(plan: Plan, isFirst: boolean): number {
+  const handlers = isFirst ? plan.deadlines.attemptMs : 2 * plan.deadlines.attemptMs;
+  return handlers + Math.min(plan.deadlines.verifyMs, IN_ACTIVITY_VERIFY_MS) + MARGIN_MS;
+}
+
+/** The activities of a dispatched attempt or rollback. */
+export function attemptActivities(plan: Plan, isFirst: boolean): TaskActivities {
+  return proxyActivities<TaskActivities>({
+    startToCloseTimeout: startToCloseMs(plan, isFirst),
+    heartbeatTimeout: plan.deadlines.heartbeatMs,
+    retry: { maximumAttempts: 1 },
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  });
+}
+
+/** The same in the workflow task itself (S2.13). */
+export function inlineActivities(plan: Plan): TaskActivities {
+  return proxyLocalActivities<TaskActivities>({
+    startToCloseTimeout: startToCloseMs(plan, true),
+    retry: { maximumAttempts: 1 },
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  });
+}
+
+/** Activities that touch the ledger alone. */
+export const ledgerActivities = proxyActivities<TaskActivities>({
+  startToCloseTimeout: LEDGER_STEP_MS,
+  retry: { maximumAttempts: 1 },
+});
+
+/** What a step's activity brought about: the events to append, or that the engine lost it. */
+export async function stepEvents(
+  attempt: number | null,
+  run: () => Promise<NewEvent[]>,
+): Promise<NewEvent[]> {
+  try {
+    return await run();
+  } catch (error) {
+    return [{ type: 'step_lost', data: { attempt, failure: lostFailure(error) } }];
+  }
+}
+
+/** An attempt the engine gives back without an answer is an unknown outcome, whatever the reason (S3.8). */
+export function lostFailure(error: unknown): Failure {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  if (cause instanceof TimeoutFailure) {
+    return {
+      kind: 'unknown',
+      code: 'outcome_unknown',
+      message: `The worker was lost (${cause.timeoutType} timeout).`,
+    };
+  }
+  if (cause instanceof CancelledFailure) {
+    return { kind: 'unknown', code: 'outcome_unknown', message: 'The attempt was stopped.' };
+  }
+  if (cause instanceof ApplicationFailure) {
+    return { kind: 'unknown', code: cause.type ?? 'internal_error', message: cause.message.slice(0, 2_000) };
+  }
+  return { kind: 'unknown', code: 'internal_error', message: 'The attempt was lost.' };
+}
