@@ -223,14 +223,7 @@ function afterOutcome(state: TaskState, outcome: OperationOutcome, at: number): 
     case 'refused':
       return finish(endedWith(state, 'precondition_failed', outcome.reason));
     case 'failed':
-      return finish(
-        endedWith(
-          state,
-          outcome.failure.code === 'verify_failed' ? 'verify_failed' : 'permanent_failure',
-          outcome.failure.message,
-          outcome.failure,
-        ),
-      );
+      return finish(permanentEnd(state, outcome.failure));
     case 'released':
       return {
         inDoubt: false,
@@ -278,6 +271,11 @@ function afterOutcome(state: TaskState, outcome: OperationOutcome, at: number): 
     default:
       return outcome satisfies never;
   }
+}
+
+function permanentEnd(state: TaskState, failure: Failure): TaskEnd {
+  const cause = failure.code === 'verify_failed' ? 'verify_failed' : 'permanent_failure';
+  return endedWith(state, cause, failure.message, failure);
 }
 
 /** Finding out (settle) is no business retry; only bringing about is. */
