@@ -1,0 +1,162 @@
+/**
+ * `defineAction`: the promise an action makes, checked when it is defined and frozen. No I/O and no handlers here.
+ */
+import type { z } from 'zod';
+import type { EffectClass, PlanDeadlines, PlanRetry, RollbackKind } from '../task/plan.ts';
+import { contractDefects } from './contract-defects.ts';
+import { definitionSchema, issuesOf } from './definition-schema.ts';
+import type { Duration } from './duration.ts';
+import { HoldfastError } from './error.ts';
+import { sensitivePatterns } from './sensitive.ts';
+
+/** Who must decide before the action runs (S4). */
+export interface ApprovalRule {
+  /** Any one of these roles may decide. At least one. */
+  roles: string[];
+  /** How long the approval stays open. */
+  expiresIn?: Duration;
+}
+
+export interface DeadlinesDefinition {
+  /** One attempt's connect and read time, 1 ms to 24 h. Default 10 s (1 s when transactional). */
+  attempt?: Duration;
+  /** From the first `notYet` until verification ends in `unknown`, 0 to 30 d. Default 30 s (1 s when transactional). */
+  verify?: Duration;
+  /** From the task's start until no new execution begins, at least `attempt`, at most 365 d. Default 1 h. */
+  run?: Duration;
+  /** How long after an attempt's deadline its request may still be on its way (S2.4), 0 to 24 h. Default 1 min. */
+  settle?: Duration;
+  /** A worker silent for this long is taken for dead, 500 ms to 60 s. Default 5 s. */
+  heartbeat?: Duration;
+  /** The tool's own timeout where it has one; longer than `attempt` is refused, since the attempt would end first. */
+  tool?: Duration;
+}
+
+export interface RetryDefinition {
+  /** Retries after the first attempt, 0 to 1000. Default 5. */
+  maximumRetries?: number;
+  /** 1 ms to 24 h. Default 1 s; doubles up to `maximumInterval`, with full jitter. */
+  initialInterval?: Duration;
+  /** At least `initialInterval`, at most 24 h. Default 1 min. */
+  maximumInterval?: Duration;
+}
+
+/** What a user writes. Durations are `250ms`, `10s`, `5m`, `24h`, `7d` or milliseconds. */
+export interface ActionDefinition<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** The tool's name: 1 to 64 of `A–Z a–z 0–9 _ -`. Persisted in every row. */
+  name: string;
+  /** Grows when the meaning of the action changes; stored beside fingerprints. From 1. */
+  version: number;
+  description: string;
+  /** Unknown arguments are refused unless the object is loose or has a catchall. Its values must be JSON after parsing. */
+  input: Input;
+  output: Output;
+  /** S5.1: `safe` reads, `conditional` (someone dedupes by operationId), `unsafe` (nobody does). */
+  effect: EffectClass;
+  /** S6.1. `none` needs a reason; a safe action needs nothing. */
+  rollback?: { kind: RollbackKind; reason?: string };
+  /** Pure and quick. Anything but a falsy answer asks for a person; so does a promise. */
+  approval?(input: z.output<Input>): false | ApprovalRule;
+  deadlines?: DeadlinesDefinition;
+  retry?: RetryDefinition;
+  /** S7.4: what a cancel that meets a committed effect does. Default `keep`. */
+  onCancel?: 'keep' | 'rollback';
+  /** S7.4: what a cancel that meets a running attempt does. Default `finish`. */
+  cancelAttempt?: 'finish' | 'abort';
+  /** S2.6: why the action has no `verify` handler. */
+  verify?: { none: string };
+  /** S2.8: the effect lives in the ledger's own database. Default false. */
+  transactional?: boolean;
+  /** `optional` (safe actions only): may run, unrecorded, while the ledger is away (field case 16). Default `required`. */
+  ledger?: 'required' | 'optional';
+  /** M1.4: a keyless call meets an open one with equal arguments of the same principal. Default true. */
+  attach?: boolean;
+  /** S2.4: `conclusive` when a `not_applied` answer is final once attempt and settle have passed. Default `plain` where the handler exists. */
+  lookup?: 'plain' | 'conclusive';
+  /** S2.13: `false` keeps the step out of the workflow task. Default `auto`. */
+  inline?: 'auto' | false;
+}
+
+/** A checked definition with every default filled in. Frozen. */
+export interface ActionContract<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodType = z.ZodType> {
+  readonly name: string;
+  readonly version: number;
+  readonly description: string;
+  readonly input: Input;
+  readonly output: Output;
+  readonly effect: EffectClass;
+  readonly rollback: { readonly kind: RollbackKind; readonly reason?: string };
+  approval?(input: z.output<Input>): false | ApprovalRule;
+  readonly deadlines: Readonly<PlanDeadlines>;
+  readonly retry: Readonly<PlanRetry>;
+  readonly onCancel: 'keep' | 'rollback';
+  readonly cancelAttempt: 'finish' | 'abort';
+  /** Why there is no verify handler; null when there must be one. */
+  readonly noVerify: string | null;
+  readonly transactional: boolean;
+  readonly ledger: 'required' | 'optional';
+  readonly attach: boolean;
+  /** As declared; null when left to whether the handler exists. */
+  readonly lookup: 'plain' | 'conclusive' | null;
+  readonly inline: 'auto' | false;
+  /** JSON pointer patterns (S2.10). */
+  readonly sensitive: { readonly input: readonly string[]; readonly output: readonly string[] };
+}
+
+/**
+ * Checks a definition and answers the contract. Throws `invalid_contract` with all defects found: the message of each
+ * names the field, its bound and the fix (`details.issues`).
+ */
+export function defineAction<Input extends z.ZodObject, Output extends z.ZodType>(
+  definition: ActionDefinition<Input, Output>,
+): ActionContract<Input, Output> {
+  const name = typeof definition?.name === 'string' ? definition.name.slice(0, 64) : '(unnamed)';
+  const parsed = definitionSchema.safeParse(definition);
+  if (!parsed.success) throw contractError(name, issuesOf(parsed.error));
+  const { deadlines, verify, rollback, approval, ...rest } = parsed.data;
+  const isSafe = rest.effect === 'safe';
+  const contract: ActionContract<Input, Output> = {
+    ...rest,
+    // S1.4, field case 21: an argument nobody would look at is refused, not dropped.
+    input: (definition.input._zod.def.catchall === undefined ? definition.input.strict() : definition.input) as Input,
+    output: definition.output,
+    rollback: Object.freeze(rollback ?? { kind: 'none' as const, reason: 'it changes nothing' }),
+    ...(approval && { approval: approval as NonNullable<ActionContract<Input, Output>['approval']> }),
+    deadlines: Object.freeze(deadlinesOf(deadlines, rest.transactional)),
+    retry: Object.freeze(rest.retry),
+    noVerify: verify?.none ?? (isSafe ? 'it changes nothing' : null),
+    sensitive: Object.freeze({
+      input: Object.freeze(sensitivePatterns(definition.input, 'input')),
+      output: Object.freeze(sensitivePatterns(definition.output, 'output')),
+    }),
+  };
+  const defects = contractDefects(contract, { rollbackGiven: rollback !== undefined, toolMs: deadlines.tool });
+  if (defects.length > 0) throw contractError(name, defects);
+  return Object.freeze(contract);
+}
+
+function deadlinesOf(
+  given: z.output<typeof definitionSchema>['deadlines'],
+  transactional: boolean,
+): PlanDeadlines {
+  return {
+    attemptMs: given.attempt ?? (transactional ? 1_000 : 10_000),
+    verifyMs: given.verify ?? (transactional ? 1_000 : 30_000),
+    runMs: given.run ?? Math.max(3_600_000, given.attempt ?? 0),
+    settleMs: given.settle ?? 60_000,
+    heartbeatMs: given.heartbeat ?? 5_000,
+  };
+}
+
+/** One thing wrong with a contract: where, and what to do. */
+export interface Defect {
+  field: string;
+  message: string;
+}
+
+export function contractError(name: string, defects: readonly Defect[]): HoldfastError {
+  const list = defects.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  return new HoldfastError('invalid_contract', `Action ${name}: ${list}`, {
+    details: { action: name, issues: defects.map((defect) => ({ ...defect })) },
+  });
+}

@@ -1,0 +1,66 @@
+/** The schemas a tool publishes (M1.1): what its handler accepts and answers, as JSON Schema draft 2020-12. */
+import { z } from 'zod';
+import type { JsonObject } from '../task/json.ts';
+import type { ActionContract, Defect } from './define-action.ts';
+import { LIMITS } from './limits.ts';
+import { pointerOf } from './pointer.ts';
+
+/** The argument that carries the idempotency key (M1.3); no action may have one of its own. */
+export const KEY_ARGUMENT = 'idempotencyKey';
+
+const KEY_PROPERTY: JsonObject = {
+  type: 'string',
+  minLength: 1,
+  maxLength: LIMITS.keyLengthMax.value,
+  description:
+    'Names the intent (for example an order id), so that a repeated call has its effect once: the same key and arguments always mean the same call. Use a new key for a new intent. Without one, an attempt whose outcome is unknown is never sent again.',
+};
+
+/**
+ * What `tools/list` publishes as `inputSchema`: what the handler accepts before defaults are filled in, plus
+ * `idempotencyKey` for every action that is not safe.
+ */
+export function inputJsonSchema(contract: ActionContract): JsonObject {
+  const schema = convert(contract.input, 'input');
+  if (contract.effect === 'safe') return schema;
+  return { ...schema, properties: { ...(schema['properties'] as JsonObject), [KEY_ARGUMENT]: KEY_PROPERTY } };
+}
+
+/** The schema of the action's result. */
+export const outputJsonSchema = (contract: ActionContract): JsonObject => convert(contract.output, 'output');
+
+/** What of a contract's schemas can't be published or can't travel as JSON. */
+export function schemaDefects(contract: ActionContract): Defect[] {
+  const taken = Object.hasOwn(contract.input.shape, KEY_ARGUMENT)
+    ? [{ field: `input.${KEY_ARGUMENT}`, message: `the name is Holdfast's own argument (M1.3): rename the field` }]
+    : [];
+  return [
+    ...taken,
+    ...unrepresentable(contract.input, 'input', 'input'),
+    // What a transform gives is looked at when a call is planned; the rest must be JSON after parsing too.
+    ...unrepresentable(contract.input, 'output', 'input'),
+    ...unrepresentable(contract.output, 'output', 'output'),
+  ].filter((defect, index, all) => all.findIndex(({ field }) => field === defect.field) === index);
+}
+
+function convert(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  const { '~standard': _standard, ...published } = z.toJSONSchema(schema, { io, target: 'draft-2020-12' });
+  return published as JsonObject;
+}
+
+function unrepresentable(schema: z.ZodType, io: 'input' | 'output', field: string): Defect[] {
+  const defects: Defect[] = [];
+  z.toJSONSchema(schema, {
+    io,
+    unrepresentable: ({ zodSchema, path }) => {
+      const { type } = zodSchema._zod.def;
+      if (field === 'input' && io === 'output' && (type === 'transform' || type === 'custom')) return {};
+      defects.push({
+        field: `${field}${pointerOf(path.filter((segment) => segment !== 'properties')).replaceAll('/', '.')}`,
+        message: `z.${type} has no JSON form; dates travel as z.iso.datetime(), large integers and bytes as strings`,
+      });
+      return {};
+    },
+  });
+  return defects;
+}

@@ -1,0 +1,167 @@
+/**
+ * Every limit on what a caller or a contract may hand in, once. docs/limits.md is generated from this table; code takes
+ * its numbers from here, so that none is stated twice.
+ */
+
+interface Limit {
+  value: number;
+  unit: string;
+  /** What is bounded. */
+  what: string;
+  why: string;
+  /** What happens beyond it: an error code of docs/errors.md, or in words. */
+  beyond: string;
+}
+
+const DAY_MS = 86_400_000;
+
+export const LIMITS = {
+  argumentBytesMax: {
+    value: 1_048_576,
+    unit: 'bytes',
+    what: 'Arguments of one call, as canonical JSON in UTF-8',
+    why: 'Temporal refuses payloads above 2 MB and a task that holds one looks stuck instead of failed.',
+    beyond: '`payload_too_large`, before anything starts',
+  },
+  resultInlineBytesMax: {
+    value: 262_144,
+    unit: 'bytes',
+    what: 'A result kept in the workflow’s history',
+    why: 'A history holds many results; its size, not its length, is what the engine ends it for.',
+    beyond: 'stored in the ledger’s `payload` table, by reference and hash',
+  },
+  resultStoredBytesMax: {
+    value: 33_554_432,
+    unit: 'bytes',
+    what: 'A result kept at all',
+    why: 'A row must fit into memory several times over.',
+    beyond: 'the commit stands; the task completes with the result’s hash and size only',
+  },
+  nestingDepthMax: {
+    value: 100,
+    unit: 'levels',
+    what: 'Arrays and objects inside one another, in arguments and results',
+    why: 'Every reader walks the value; a bound keeps a hostile one from exhausting a stack.',
+    beyond: '`invalid_arguments` with the path',
+  },
+  keyLengthMax: {
+    value: 255,
+    unit: 'characters (Unicode code points)',
+    what: 'An idempotency key',
+    why: 'It is indexed, printed and passed on.',
+    beyond: '`invalid_key`',
+  },
+  identityLengthMax: {
+    value: 255,
+    unit: 'characters (Unicode code points)',
+    what: 'Tenant, subject and each role of a principal',
+    why: 'They are indexed and printed.',
+    beyond: '`invalid_arguments`',
+  },
+  rolesMax: {
+    value: 100,
+    unit: 'roles',
+    what: 'Roles of one principal',
+    why: 'They are frozen into every plan.',
+    beyond: '`invalid_arguments`',
+  },
+  issuesMax: {
+    value: 20,
+    unit: 'entries',
+    what: 'Issues or differing paths named in one error',
+    why: 'An error must stay readable and small.',
+    beyond: 'the first ones are named',
+  },
+  failureMessageLengthMax: {
+    value: 2_000,
+    unit: 'characters',
+    what: 'The message of a recorded failure',
+    why: 'Failures are kept in histories and audits.',
+    beyond: 'cut, ending in `…`',
+  },
+  toolNameLengthMax: {
+    value: 64,
+    unit: 'characters of A–Z, a–z, 0–9, `_`, `-`',
+    what: 'The name of an action, which is its tool name',
+    why: 'Model providers refuse longer or other names.',
+    beyond: '`invalid_contract`',
+  },
+  descriptionLengthMax: {
+    value: 4_096,
+    unit: 'characters',
+    what: 'The description of an action',
+    why: 'Every model that lists the tools reads it.',
+    beyond: '`invalid_contract`',
+  },
+  actionsMax: {
+    value: 1_000,
+    unit: 'actions',
+    what: 'Actions of one configuration',
+    why: 'Tool lists are sent whole.',
+    beyond: '`invalid_configuration`',
+  },
+  attemptDeadlineMsMax: {
+    value: DAY_MS,
+    unit: 'ms',
+    what: '`deadlines.attempt` (1 ms at least)',
+    why: 'An attempt holds a worker slot and a claim.',
+    beyond: '`invalid_contract`',
+  },
+  verifyDeadlineMsMax: {
+    value: 30 * DAY_MS,
+    unit: 'ms',
+    what: '`deadlines.verify` (0 at least)',
+    why: 'Verification polls by timer; after a month a person should look.',
+    beyond: '`invalid_contract`',
+  },
+  runDeadlineMsMax: {
+    value: 365 * DAY_MS,
+    unit: 'ms',
+    what: '`deadlines.run` (at least `deadlines.attempt`)',
+    why: 'A task nobody waits for any more should end.',
+    beyond: '`invalid_contract`',
+  },
+  settleMsMax: {
+    value: DAY_MS,
+    unit: 'ms',
+    what: '`deadlines.settle` (0 at least)',
+    why: 'No request is on its way for longer.',
+    beyond: '`invalid_contract`',
+  },
+  heartbeatMsMax: {
+    value: 60_000,
+    unit: 'ms',
+    what: '`deadlines.heartbeat` (500 ms at least)',
+    why: 'A dead worker’s claim lasts as long, and nobody else may act meanwhile.',
+    beyond: '`invalid_contract`',
+  },
+  retriesMax: {
+    value: 1_000,
+    unit: 'retries',
+    what: '`retry.maximumRetries`',
+    why: 'Each is journaled.',
+    beyond: '`invalid_contract`',
+  },
+  retryIntervalMsMax: {
+    value: DAY_MS,
+    unit: 'ms',
+    what: '`retry.initialInterval` and `retry.maximumInterval` (1 ms at least), and a `Retry-After` that is obeyed',
+    why: 'A wait that long is a matter for a person.',
+    beyond: '`invalid_contract`; a longer `Retry-After` is cut to it',
+  },
+  inlineMsMax: {
+    value: 2_000,
+    unit: 'ms',
+    what: 'Attempt plus verify deadline of a step that runs inline (S2.13)',
+    why: 'It runs inside a workflow task, which the engine bounds.',
+    beyond: 'the step is dispatched as an activity instead',
+  },
+  transactionalMsMax: {
+    value: 1_000,
+    unit: 'ms',
+    what: 'Attempt deadline of a transactional action (S2.8)',
+    why: 'It holds the ledger’s transaction, on SQLite its only writer.',
+    beyond: '`invalid_contract`',
+  },
+} as const satisfies Record<string, Limit>;
+
