@@ -19,11 +19,15 @@ export interface ValueIssue {
  * The arguments as sent, made exact, and as the handler will get them: parsed, with defaults filled in. Throws
  * `invalid_arguments` (`details.issues`), or `payload_too_large` when either exceeds 1 MiB as canonical JSON.
  */
-export function validateArguments(contract: ActionContract, args: unknown): { sent: JsonObject; input: JsonObject } {
+export function validateArguments(
+  contract: ActionContract,
+  args: unknown,
+): { sent: JsonObject; input: JsonObject } {
   const sent = exactObject(args);
   checkSize(contract.name, sent);
   const parsed = parse(contract.input, sent);
-  if (!parsed.success) throw invalidArguments(contract, describeIssues(parsed.error, contract.sensitive.input));
+  if (!parsed.success)
+    throw invalidArguments(contract, describeIssues(parsed.error, contract.sensitive.input));
   const input = exactObject(parsed.data);
   checkSize(contract.name, input);
   return { sent, input };
@@ -33,7 +37,10 @@ export function validateArguments(contract: ActionContract, args: unknown): { se
  * A result as a handler or a person gave it, parsed by the contract's output schema and made exact. Never throws for
  * the value's sake: a wrong result must not undo what was done.
  */
-export function checkResult(contract: ActionContract, result: unknown): { ok: true; result: Json } | { ok: false; issues: ValueIssue[] } {
+export function checkResult(
+  contract: ActionContract,
+  result: unknown,
+): { ok: true; result: Json } | { ok: false; issues: ValueIssue[] } {
   const exact = tryExactJson(result);
   if (!exact.ok) return { ok: false, issues: [exact.issue] };
   const parsed = parse(contract.output, exact.value);
@@ -47,7 +54,11 @@ function parse(schema: z.ZodType, value: Json) {
     // A copy, since a schema of the user's (a transform, a preprocess) may change what it is given.
     return schema.safeParse(structuredClone(value));
   } catch (cause) {
-    throw new HoldfastError('invalid_contract', 'A schema could not check a value by itself: it must be synchronous and not throw.', { cause });
+    throw new HoldfastError(
+      'invalid_contract',
+      'A schema could not check a value by itself: it must be synchronous and not throw.',
+      { cause },
+    );
   }
 }
 
@@ -55,7 +66,9 @@ function exactObject(value: unknown): JsonObject {
   const exact = tryExactJson(value);
   if (!exact.ok) throw inexactArguments([exact.issue]);
   if (typeof exact.value !== 'object' || exact.value === null || Array.isArray(exact.value)) {
-    throw inexactArguments([{ path: '', message: 'not an object', expected: 'an object of named arguments' }]);
+    throw inexactArguments([
+      { path: '', message: 'not an object', expected: 'an object of named arguments' },
+    ]);
   }
   return exact.value;
 }
@@ -73,9 +86,13 @@ function checkSize(action: string, value: JsonObject): void {
 
 function invalidArguments(contract: ActionContract, issues: ValueIssue[]): HoldfastError {
   const list = issues.map(({ path, message }) => `${path || 'the arguments'}: ${message}`).join('; ');
-  return new HoldfastError('invalid_arguments', `The arguments do not fit ${contract.name}: ${cut(list, 1_500)}`, {
-    details: { issues: issues.map((issue) => ({ ...issue })) },
-  });
+  return new HoldfastError(
+    'invalid_arguments',
+    `The arguments do not fit ${contract.name}: ${cut(list, 1_500)}`,
+    {
+      details: { issues: issues.map((issue) => ({ ...issue })) },
+    },
+  );
 }
 
 /** The first 20 issues. At or under a sensitive field the schema's own words are left out: they may repeat the value. */
@@ -105,7 +122,10 @@ function expectedBy(issue: z.core.$ZodIssue): string {
     case 'unrecognized_keys':
       return `no ${cut(issue.keys.join(', '), 300)}`;
     case 'invalid_union':
-      return cut(issue.errors.map((branch) => branch.map((each) => expectedBy(each)).join(' and ')).join(', or '), 300);
+      return cut(
+        issue.errors.map((branch) => branch.map((each) => expectedBy(each)).join(' and ')).join(', or '),
+        300,
+      );
     case 'invalid_key':
       return 'another key';
     case 'invalid_element':

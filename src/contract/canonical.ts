@@ -78,7 +78,9 @@ function copy(value: unknown, path: string, ancestors: object[]): Json {
     case 'boolean':
       return value;
     case 'string':
-      return hasLoneSurrogate(value) ? refuse(path, 'a string with a lone surrogate', 'well-formed Unicode') : value;
+      return hasLoneSurrogate(value)
+        ? refuse(path, 'a string with a lone surrogate', 'well-formed Unicode')
+        : value;
     case 'number':
       return copyNumber(value, path);
     case 'object':
@@ -107,14 +109,18 @@ function copyContainer(value: object, path: string, ancestors: object[]): Json {
     return refuse(path, `nested deeper than ${LIMITS.nestingDepthMax.value} levels`, 'a flatter value');
   }
   ancestors.push(value);
-  const result = Array.isArray(value) ? copyArray(value, path, ancestors) : copyObject(value, path, ancestors);
+  const result = Array.isArray(value)
+    ? copyArray(value, path, ancestors)
+    : copyObject(value, path, ancestors);
   ancestors.pop();
   return result;
 }
 
 function copyArray(value: unknown[], path: string, ancestors: object[]): Json[] {
-  if (Object.getPrototypeOf(value) !== Array.prototype) return refuse(path, 'an instance of a class', 'a plain array');
-  if (Reflect.ownKeys(value).length > value.length + 1) return refuse(path, 'an array with named members', 'a plain array');
+  if (Object.getPrototypeOf(value) !== Array.prototype)
+    return refuse(path, 'an instance of a class', 'a plain array');
+  if (Reflect.ownKeys(value).length > value.length + 1)
+    return refuse(path, 'an array with named members', 'a plain array');
   return Array.from({ length: value.length }, (_, index) => {
     const at = childPointer(path, index);
     if (!Object.hasOwn(value, index)) return refuse(at, 'a hole in a sparse array', 'a JSON value, or null');

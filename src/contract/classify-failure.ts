@@ -66,12 +66,15 @@ function parseRetryAfter(value: string | null, nowMs: number): number | null {
 
 /** RFC 9110: only the preferred form `Sun, 06 Nov 1994 08:49:37 GMT`; Date.parse alone would take `2` for a date. */
 const httpDateMs = (text: string): number =>
-  /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text) ? Date.parse(text) : Number.NaN;
+  /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN;
 
 /** By shape, not by class: a handler's package may bring its own copy of Holdfast. */
 function isActionFailure(error: unknown): error is ActionFailure {
   return (
-    error instanceof ActionFailure || (error instanceof Error && error.name === 'ActionFailure' && 'failure' in error)
+    error instanceof ActionFailure ||
+    (error instanceof Error && error.name === 'ActionFailure' && 'failure' in error)
   );
 }
 
@@ -83,7 +86,11 @@ function provesNothingSent(error: unknown, depth: number): boolean {
   }
   if ('code' in error) return NOTHING_SENT.has(String(error.code)) && isBeforeSending(error);
   // Only fetch's own wrapper is looked through: any other may be a client that sent once, retried and was then refused.
-  return error instanceof TypeError && error.message === 'fetch failed' && provesNothingSent(error.cause, depth + 1);
+  return (
+    error instanceof TypeError &&
+    error.message === 'fetch failed' &&
+    provesNothingSent(error.cause, depth + 1)
+  );
 }
 
 /** A UDP socket reports ECONNREFUSED for what it has already sent, with `recvmsg` or `send` as the call. */
@@ -108,13 +115,15 @@ function bounded(failure: Failure): Failure {
     kind,
     code: kind === failure.kind ? cut(String(failure.code), 100) : 'outcome_unknown',
     message: message.replace(/\p{Surrogate}/gu, '\ufffd'),
-    ...(typeof wait === 'number' && wait >= 0 && { retryAfterMs: Math.min(wait, LIMITS.retryIntervalMsMax.value) }),
+    ...(typeof wait === 'number' &&
+      wait >= 0 && { retryAfterMs: Math.min(wait, LIMITS.retryIntervalMsMax.value) }),
     ...(details && { details }),
   };
 }
 
 function detailsOf(details: unknown): JsonObject | null {
   const exact = tryExactJson(details);
-  if (!exact.ok || typeof exact.value !== 'object' || exact.value === null || Array.isArray(exact.value)) return null;
+  if (!exact.ok || typeof exact.value !== 'object' || exact.value === null || Array.isArray(exact.value))
+    return null;
   return exact.value;
 }

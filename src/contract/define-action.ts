@@ -78,7 +78,10 @@ export interface ActionDefinition<Input extends z.ZodObject, Output extends z.Zo
 }
 
 /** A checked definition with every default filled in. Frozen. */
-export interface ActionContract<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodType = z.ZodType> {
+export interface ActionContract<
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodType = z.ZodType,
+> {
   readonly name: string;
   readonly version: number;
   readonly description: string;
@@ -118,7 +121,9 @@ export function defineAction<Input extends z.ZodObject, Output extends z.ZodType
   const contract: ActionContract<Input, Output> = {
     ...rest,
     // S1.4, field case 21: an argument nobody would look at is refused, not dropped.
-    input: (definition.input._zod.def.catchall === undefined ? definition.input.strict() : definition.input) as Input,
+    input: (definition.input._zod.def.catchall === undefined
+      ? definition.input.strict()
+      : definition.input) as Input,
     output: definition.output,
     rollback: Object.freeze(rollback ?? { kind: 'none' as const, reason: 'it changes nothing' }),
     ...(approval && { approval: approval as NonNullable<ActionContract<Input, Output>['approval']> }),
@@ -130,7 +135,10 @@ export function defineAction<Input extends z.ZodObject, Output extends z.ZodType
       output: Object.freeze(sensitivePatterns(definition.output, 'output')),
     }),
   };
-  const defects = contractDefects(contract, { rollbackGiven: rollback !== undefined, toolMs: deadlines.tool });
+  const defects = contractDefects(contract, {
+    rollbackGiven: rollback !== undefined,
+    toolMs: deadlines.tool,
+  });
   if (defects.length > 0) throw contractError(name, defects);
   return Object.freeze(contract);
 }

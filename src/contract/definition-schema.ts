@@ -43,7 +43,14 @@ const objectSchema = z.custom<z.ZodObject>((value) => isSchema(value) && value._
 const handler = (what: string) =>
   z.custom<(input: never) => unknown>((value) => typeof value === 'function', { error: `write ${what}` });
 
-const { attemptDeadlineMsMax, verifyDeadlineMsMax, runDeadlineMsMax, settleMsMax, heartbeatMsMax, retryIntervalMsMax } = LIMITS;
+const {
+  attemptDeadlineMsMax,
+  verifyDeadlineMsMax,
+  runDeadlineMsMax,
+  settleMsMax,
+  heartbeatMsMax,
+  retryIntervalMsMax,
+} = LIMITS;
 const NAME = new RegExp(`^[A-Za-z0-9_-]{1,${LIMITS.toolNameLengthMax.value}}$`);
 
 export const definitionSchema = z.strictObject({
@@ -51,7 +58,10 @@ export const definitionSchema = z.strictObject({
     error: `1 to ${LIMITS.toolNameLengthMax.value} characters of A–Z, a–z, 0–9, _ and -`,
   }),
   version: z.int({ error: 'write a whole number from 1' }).min(1, { error: 'write a whole number from 1' }),
-  description: text(LIMITS.descriptionLengthMax.value, 'what the action does, for the people and models who choose it'),
+  description: text(
+    LIMITS.descriptionLengthMax.value,
+    'what the action does, for the people and models who choose it',
+  ),
   input: objectSchema,
   output: schema,
   effect: oneOf(['safe', 'conditional', 'unsafe']),
@@ -84,11 +94,13 @@ export const definitionSchema = z.strictObject({
       maximumInterval: durationIn(1, retryIntervalMsMax),
     })
     .prefault({})
-    .transform(({ maximumRetries, initialInterval = 1_000, maximumInterval = Math.max(60_000, initialInterval) }) => ({
-      maximumRetries,
-      initialIntervalMs: initialInterval,
-      maximumIntervalMs: maximumInterval,
-    })),
+    .transform(
+      ({ maximumRetries, initialInterval = 1_000, maximumInterval = Math.max(60_000, initialInterval) }) => ({
+        maximumRetries,
+        initialIntervalMs: initialInterval,
+        maximumIntervalMs: maximumInterval,
+      }),
+    ),
   onCancel: oneOf(['keep', 'rollback']).default('keep'),
   cancelAttempt: oneOf(['finish', 'abort']).default('finish'),
   verify: z.strictObject({ none: text(1_000, 'why there is nothing to read back') }).optional(),

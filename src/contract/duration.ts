@@ -6,6 +6,9 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`;
 
 /** Milliseconds, or null for what is no duration: other units, no unit, negative, not a whole number of milliseconds. */
 export function parseDuration(value: unknown): number | null {
-  const parsed = typeof value === 'string' && /^\d{1,15}(\.\d{1,9})?(ms|s|m|h|d)$/.test(value) ? ms(value as ms.StringValue) : value;
+  const parsed =
+    typeof value === 'string' && /^\d{1,15}(\.\d{1,9})?(ms|s|m|h|d)$/.test(value)
+      ? ms(value as ms.StringValue)
+      : value;
   return typeof parsed === 'number' && Number.isSafeInteger(parsed) && parsed >= 0 ? parsed : null;
 }

@@ -40,7 +40,8 @@ export const ERROR_CODES = {
   idempotency_conflict: {
     meaning: 'The key was used before with other arguments (S2.1).',
     retryable: false,
-    action: 'Use a new key for a new intent, or send the first arguments again. `details.paths` names what differs.',
+    action:
+      'Use a new key for a new intent, or send the first arguments again. `details.paths` names what differs.',
   },
   operation_in_progress: {
     meaning: 'Another open task owns this operation.',
@@ -108,7 +109,8 @@ export const ERROR_CODES = {
     action: 'Undo it by hand, then resolve the task.',
   },
   approval_required: {
-    meaning: 'Policy asks for a person’s approval first, which this version can not collect. Nothing was started.',
+    meaning:
+      'Policy asks for a person’s approval first, which this version can not collect. Nothing was started.',
     retryable: false,
     action: 'Call with arguments below the policy’s threshold, or let a person act directly.',
   },
@@ -138,7 +140,8 @@ export const ERROR_CODES = {
     action: 'Use `sqlite:FILE` on a local disk or PostgreSQL; run `holdfast migrate`.',
   },
   engine_unavailable: {
-    meaning: 'Temporal can not be reached; whether the task was started is not known, but the key makes a repeat safe.',
+    meaning:
+      'Temporal can not be reached; whether the task was started is not known, but the key makes a repeat safe.',
     retryable: true,
     action: 'Call again with the same key.',
   },

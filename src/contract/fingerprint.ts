@@ -9,5 +9,7 @@ import { lengthPrefixed } from './ids.ts';
  * `invalid_arguments` with the path for a value that JSON can't keep exactly.
  */
 export function fingerprintOf(tenant: string, action: string, value: unknown): string {
-  return createHash('sha256').update(lengthPrefixed(tenant, action, canonicalJson(value))).digest('hex');
+  return createHash('sha256')
+    .update(lengthPrefixed(tenant, action, canonicalJson(value)))
+    .digest('hex');
 }

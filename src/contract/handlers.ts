@@ -30,17 +30,21 @@ export interface ExecuteContext extends LookContext {
 }
 
 export type PreconditionAnswer = { kind: 'holds' } | { kind: 'fails'; reason: string };
-export type LookupAnswer<Output> = { kind: 'applied'; result: Output } | { kind: 'not_applied' } | { kind: 'unknown'; reason?: string };
-export type VerifyAnswer = { kind: 'verified' } | { kind: 'mismatch'; reason: string } | { kind: 'not_yet'; reason?: string };
+export type LookupAnswer<Output> =
+  { kind: 'applied'; result: Output } | { kind: 'not_applied' } | { kind: 'unknown'; reason?: string };
+export type VerifyAnswer =
+  { kind: 'verified' } | { kind: 'mismatch'; reason: string } | { kind: 'not_yet'; reason?: string };
 
 export const holds = (): PreconditionAnswer => ({ kind: 'holds' });
 export const fails = (reason: string): PreconditionAnswer => ({ kind: 'fails', reason });
 export const applied = <Output>(result: Output): LookupAnswer<Output> => ({ kind: 'applied', result });
 export const notApplied = (): LookupAnswer<never> => ({ kind: 'not_applied' });
-export const unknown = (reason?: string): LookupAnswer<never> => (reason === undefined ? { kind: 'unknown' } : { kind: 'unknown', reason });
+export const unknown = (reason?: string): LookupAnswer<never> =>
+  reason === undefined ? { kind: 'unknown' } : { kind: 'unknown', reason };
 export const verified = (): VerifyAnswer => ({ kind: 'verified' });
 export const mismatch = (reason: string): VerifyAnswer => ({ kind: 'mismatch', reason });
-export const notYet = (reason?: string): VerifyAnswer => (reason === undefined ? { kind: 'not_yet' } : { kind: 'not_yet', reason });
+export const notYet = (reason?: string): VerifyAnswer =>
+  reason === undefined ? { kind: 'not_yet' } : { kind: 'not_yet', reason };
 
 /**
  * Thrown by `execute` or `rollback` to say what is known (S5). Any other exception means: outcome unknown.
@@ -56,10 +60,20 @@ export class ActionFailure extends Error {
     this.failure = failure;
   }
   static notSent(message: string, details?: JsonObject): ActionFailure {
-    return new ActionFailure({ kind: 'notApplied', code: 'attempt_failed', message, ...(details && { details }) });
+    return new ActionFailure({
+      kind: 'notApplied',
+      code: 'attempt_failed',
+      message,
+      ...(details && { details }),
+    });
   }
   static rateLimited(message: string, retryAfterMs?: number): ActionFailure {
-    return new ActionFailure({ kind: 'rateLimited', code: 'rate_limited', message, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+    return new ActionFailure({
+      kind: 'rateLimited',
+      code: 'rate_limited',
+      message,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
   }
   static permanent(message: string, code = 'permanent_failure', details?: JsonObject): ActionFailure {
     return new ActionFailure({ kind: 'permanent', code, message, ...(details && { details }) });
@@ -75,9 +89,17 @@ export interface ActionHandlers<Input, Output> {
   /** Re-reads the target. Required unless the contract says why there is none (S2.6). */
   verify?(input: Input, result: Output, context: LookContext): Promise<VerifyAnswer>;
   /** The plan of S6.1 for `inBand` and `compensate`; idempotent by `context.operationId` (the rollback's own). */
-  rollback?(input: Input, result: Output, context: ExecuteContext & { originalOperationId: string }): Promise<{ remains?: string } | void>;
+  rollback?(
+    input: Input,
+    result: Output,
+    context: ExecuteContext & { originalOperationId: string },
+  ): Promise<{ remains?: string } | void>;
   /** Re-reads the target after a rollback. Without it `lookup` answering `not_applied` is the proof. */
-  verifyRollback?(input: Input, result: Output, context: LookContext & { originalOperationId: string }): Promise<VerifyAnswer>;
+  verifyRollback?(
+    input: Input,
+    result: Output,
+    context: LookContext & { originalOperationId: string },
+  ): Promise<VerifyAnswer>;
 }
 
 export type AnyHandlers = ActionHandlers<never, Json>;

@@ -42,7 +42,10 @@ export function lengthPrefixed(...parts: string[]): Buffer {
   );
 }
 
-const digest = (...parts: string[]) => createHash('sha256').update(lengthPrefixed(...parts)).digest();
+const digest = (...parts: string[]) =>
+  createHash('sha256')
+    .update(lengthPrefixed(...parts))
+    .digest();
 
 /** S1.3: `op_` and the base32 of SHA-256 over the length-prefixed triple; 55 characters. Stable for ever. */
 export function operationIdOf(tenant: string, action: string, key: string): string {
@@ -70,7 +73,10 @@ export function generateKey(): string {
  */
 export function checkKey(key: unknown): string {
   const refuse = (why: string) =>
-    new HoldfastError('invalid_key', `The idempotency key ${why}. Send a string of 1 to ${LIMITS.keyLengthMax.value} characters.`);
+    new HoldfastError(
+      'invalid_key',
+      `The idempotency key ${why}. Send a string of 1 to ${LIMITS.keyLengthMax.value} characters.`,
+    );
   if (typeof key !== 'string') throw refuse(`is ${key === null ? 'null' : `a ${typeof key}`}`);
   if (key === '') throw refuse('is empty');
   if (hasLoneSurrogate(key)) throw refuse('holds a lone surrogate, which has no UTF-8 form');

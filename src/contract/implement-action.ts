@@ -42,11 +42,16 @@ export function handlersPresent({ contract, handlers }: Action): Plan['handlers'
 function shapeDefects(handlers: AnyHandlers): Defect[] {
   const unknown = Object.keys(handlers).filter((name) => !(HANDLERS as readonly string[]).includes(name));
   return [
-    ...unknown.map((name) => ({ field: `handlers.${name}`, message: `unknown: write one of ${HANDLERS.join(', ')}` })),
-    ...HANDLERS.filter((name) => handlers[name] !== undefined && typeof handlers[name] !== 'function').map((name) => ({
+    ...unknown.map((name) => ({
       field: `handlers.${name}`,
-      message: 'write an async function',
+      message: `unknown: write one of ${HANDLERS.join(', ')}`,
     })),
+    ...HANDLERS.filter((name) => handlers[name] !== undefined && typeof handlers[name] !== 'function').map(
+      (name) => ({
+        field: `handlers.${name}`,
+        message: 'write an async function',
+      }),
+    ),
   ];
 }
 
@@ -55,13 +60,41 @@ function handlerDefects(contract: ActionContract, handlers: AnyHandlers): Defect
   const undoes = rollback.kind === 'inBand' || rollback.kind === 'compensate';
   const checks: [boolean, string, string][] = [
     [handlers.execute === undefined, 'handlers.execute', 'missing: it brings the effect about'],
-    [handlers.verify === undefined && noVerify === null, 'handlers.verify', "missing: re-read the target, or say in the contract why not: verify: {none: '…'} (S2.6)"],
-    [handlers.verify !== undefined && noVerify !== null && effect !== 'safe', 'verify.none', 'the contract says there is no verify, and there is one: remove either'],
-    [undoes && handlers.rollback === undefined, 'handlers.rollback', `missing: rollback.kind '${rollback.kind}' needs it (S6.1)`],
-    [!undoes && handlers.rollback !== undefined, 'rollback.kind', `'${rollback.kind}' never calls the rollback handler: write 'inBand' or 'compensate'`],
-    [undoes && handlers.verifyRollback === undefined && handlers.lookup === undefined, 'handlers.verifyRollback', 'missing: nothing proves that a rollback worked; add it, or a lookup (S6.2)'],
-    [lookup !== null && handlers.lookup === undefined, 'handlers.lookup', `missing: the contract declares a ${lookup} lookup`],
-    [effect === 'conditional' && !transactional && takesNoContext(handlers), 'handlers.execute', "takes no context, so it can't pass context.operationId on for the target to dedupe by: take (input, context), or declare the effect 'unsafe'"],
+    [
+      handlers.verify === undefined && noVerify === null,
+      'handlers.verify',
+      "missing: re-read the target, or say in the contract why not: verify: {none: '…'} (S2.6)",
+    ],
+    [
+      handlers.verify !== undefined && noVerify !== null && effect !== 'safe',
+      'verify.none',
+      'the contract says there is no verify, and there is one: remove either',
+    ],
+    [
+      undoes && handlers.rollback === undefined,
+      'handlers.rollback',
+      `missing: rollback.kind '${rollback.kind}' needs it (S6.1)`,
+    ],
+    [
+      !undoes && handlers.rollback !== undefined,
+      'rollback.kind',
+      `'${rollback.kind}' never calls the rollback handler: write 'inBand' or 'compensate'`,
+    ],
+    [
+      undoes && handlers.verifyRollback === undefined && handlers.lookup === undefined,
+      'handlers.verifyRollback',
+      'missing: nothing proves that a rollback worked; add it, or a lookup (S6.2)',
+    ],
+    [
+      lookup !== null && handlers.lookup === undefined,
+      'handlers.lookup',
+      `missing: the contract declares a ${lookup} lookup`,
+    ],
+    [
+      effect === 'conditional' && !transactional && takesNoContext(handlers),
+      'handlers.execute',
+      "takes no context, so it can't pass context.operationId on for the target to dedupe by: take (input, context), or declare the effect 'unsafe'",
+    ],
   ];
   return checks.flatMap(([isDefect, field, message]) => (isDefect ? [{ field, message }] : []));
 }

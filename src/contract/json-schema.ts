@@ -32,7 +32,12 @@ export const outputJsonSchema = (contract: ActionContract): JsonObject => conver
 /** What of a contract's schemas can't be published or can't travel as JSON. */
 export function schemaDefects(contract: ActionContract): Defect[] {
   const taken = Object.hasOwn(contract.input.shape, KEY_ARGUMENT)
-    ? [{ field: `input.${KEY_ARGUMENT}`, message: `the name is Holdfast's own argument (M1.3): rename the field` }]
+    ? [
+        {
+          field: `input.${KEY_ARGUMENT}`,
+          message: `the name is Holdfast's own argument (M1.3): rename the field`,
+        },
+      ]
     : [];
   return [
     ...taken,

@@ -164,4 +164,3 @@ export const LIMITS = {
     beyond: '`invalid_contract`',
   },
 } as const satisfies Record<string, Limit>;
-

@@ -79,9 +79,21 @@ export function planOperation(action: Action, request: PlanRequest): PlannedOper
   };
   const handlers = handlersPresent(action);
   return {
-    plan: { v: 1, ...shared, ...frozenTerms(contract), handlers, autoRetry: keyed || contract.effect === 'safe', inline: isInline(contract, handlers), recorded: true },
+    plan: {
+      v: 1,
+      ...shared,
+      ...frozenTerms(contract),
+      handlers,
+      autoRetry: keyed || contract.effect === 'safe',
+      inline: isInline(contract, handlers),
+      recorded: true,
+    },
     input,
-    reservation: { ...structuredClone(shared), arguments: hiddenInput, attach: !keyed && contract.attach && request.attach !== false },
+    reservation: {
+      ...structuredClone(shared),
+      arguments: hiddenInput,
+      attach: !keyed && contract.attach && request.attach !== false,
+    },
   };
 }
 
@@ -113,32 +125,57 @@ function checkApproval(contract: ActionContract, input: JsonObject): void {
     rule = contract.approval(structuredClone(input));
   } catch (cause) {
     // Fails closed: a policy that can't be evaluated permits nothing.
-    throw new HoldfastError('invalid_contract', `The approval rule of ${contract.name} threw; nothing was started.`, { cause });
+    throw new HoldfastError(
+      'invalid_contract',
+      `The approval rule of ${contract.name} threw; nothing was started.`,
+      { cause },
+    );
   }
   if (!rule) return;
-  const roles = typeof rule === 'object' && 'roles' in rule && Array.isArray(rule.roles) ? rule.roles.map(String) : [];
+  const roles =
+    typeof rule === 'object' && 'roles' in rule && Array.isArray(rule.roles) ? rule.roles.map(String) : [];
   const who = roles.length > 0 ? `someone with role ${roles.join(' or ')}` : 'a person';
-  throw new HoldfastError('approval_required', `${contract.name} with these arguments needs the approval of ${who}. Nothing was started.`, { details: { roles } });
+  throw new HoldfastError(
+    'approval_required',
+    `${contract.name} with these arguments needs the approval of ${who}. Nothing was started.`,
+    { details: { roles } },
+  );
 }
 
 /**
  * Replaces sensitive parts by hashes under a key bound to tenant and action, before fingerprints are taken: a plain
  * hash of a short secret could be guessed from the ledger (S2.10).
  */
-function hiderOf(contract: ActionContract, tenant: string, hashKey: Uint8Array | undefined): (value: JsonObject) => Json {
+function hiderOf(
+  contract: ActionContract,
+  tenant: string,
+  hashKey: Uint8Array | undefined,
+): (value: JsonObject) => Json {
   const patterns = contract.sensitive.input;
   if (patterns.length === 0) return (value) => value;
   if (hashKey === undefined) {
-    throw new HoldfastError('encryption_key_required', `${contract.name} has sensitive fields (${patterns.join(', ')}) and no key to hash them with.`);
+    throw new HoldfastError(
+      'encryption_key_required',
+      `${contract.name} has sensitive fields (${patterns.join(', ')}) and no key to hash them with.`,
+    );
   }
   const bound = createHmac('sha256', hashKey).update(lengthPrefixed(tenant, contract.name)).digest();
   return (value) => hashSensitive(value, patterns, bound);
 }
 
 const identity = (what: string) =>
-  z.string().refine((text) => text !== '' && !hasLoneSurrogate(text) && !text.includes('\0') && !isLongerThan(text, LIMITS.identityLengthMax.value), {
-    error: `${what}: 1 to ${LIMITS.identityLengthMax.value} characters`,
-  });
+  z
+    .string()
+    .refine(
+      (text) =>
+        text !== '' &&
+        !hasLoneSurrogate(text) &&
+        !text.includes('\0') &&
+        !isLongerThan(text, LIMITS.identityLengthMax.value),
+      {
+        error: `${what}: 1 to ${LIMITS.identityLengthMax.value} characters`,
+      },
+    );
 
 const principalSchema = z.object({
   tenant: identity('tenant'),
@@ -149,6 +186,14 @@ const principalSchema = z.object({
 function checkPrincipal(principal: unknown): Principal {
   const parsed = principalSchema.safeParse(principal);
   if (parsed.success) return parsed.data;
-  const issues = parsed.error.issues.map(({ path, message }) => ({ path: `principal.${path.join('.')}`, message, expected: 'text' }));
-  throw new HoldfastError('invalid_arguments', 'The principal is not one: it needs tenant, subject and roles.', { details: { issues } });
+  const issues = parsed.error.issues.map(({ path, message }) => ({
+    path: `principal.${path.join('.')}`,
+    message,
+    expected: 'text',
+  }));
+  throw new HoldfastError(
+    'invalid_arguments',
+    'The principal is not one: it needs tenant, subject and roles.',
+    { details: { issues } },
+  );
 }

@@ -7,14 +7,19 @@ const escapeSegment = (segment: string | number): string =>
   String(segment).replaceAll('~', '~0').replaceAll('/', '~1');
 
 /** The pointer of a child: `childPointer('/a', 'b/c')` is `/a/b~1c`. */
-export const childPointer = (parent: string, segment: string | number): string => `${parent}/${escapeSegment(segment)}`;
+export const childPointer = (parent: string, segment: string | number): string =>
+  `${parent}/${escapeSegment(segment)}`;
 
 export const pointerOf = (segments: readonly PropertyKey[]): string =>
-  segments.map((segment) => `/${escapeSegment(typeof segment === 'symbol' ? String(segment) : segment)}`).join('');
+  segments
+    .map((segment) => `/${escapeSegment(typeof segment === 'symbol' ? String(segment) : segment)}`)
+    .join('');
 
 /** Whether `pointer` lies at `pattern` or below it. */
 export function isUnder(pointer: string, pattern: string): boolean {
   const actual = pointer.split('/');
   const expected = pattern.split('/');
-  return expected.every((segment, index) => index < actual.length && (segment === '*' || segment === actual[index]));
+  return expected.every(
+    (segment, index) => index < actual.length && (segment === '*' || segment === actual[index]),
+  );
 }

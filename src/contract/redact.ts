@@ -29,7 +29,9 @@ export function deriveHashKey(secret: Uint8Array): Buffer {
  */
 export function hashSensitive(value: Json, patterns: readonly string[], key: Uint8Array): Json {
   return replace(value, patterns, '', (part, pointer) => {
-    const hash = createHmac('sha256', key).update(lengthPrefixed(pointer, canonicalText(part))).digest('hex');
+    const hash = createHmac('sha256', key)
+      .update(lengthPrefixed(pointer, canonicalText(part)))
+      .digest('hex');
     return `hmac-sha256:${hash}`;
   });
 }
@@ -63,7 +65,8 @@ function collect(a: Json | undefined, b: Json | undefined, pointer: string, path
 
 type Container = Json[] | { [key: string]: Json };
 
-const isContainer = (value: Json | undefined): value is Container => typeof value === 'object' && value !== null;
+const isContainer = (value: Json | undefined): value is Container =>
+  typeof value === 'object' && value !== null;
 const membersOf = (value: Container): Map<string, Json> => new Map(Object.entries(value));
 
 function replace(

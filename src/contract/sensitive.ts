@@ -73,7 +73,8 @@ function visitChildren(def: Definition, pointer: string, visit: Visit, field: st
   };
   switch (def.type) {
     case 'object':
-      for (const [key, child] of Object.entries(def['shape'] as object)) one(child, childPointer(pointer, key));
+      for (const [key, child] of Object.entries(def['shape'] as object))
+        one(child, childPointer(pointer, key));
       return one(def['catchall'], `${pointer}/*`);
     case 'array':
       return one(def['element'], `${pointer}/*`);

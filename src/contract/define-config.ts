@@ -1,0 +1,171 @@
+/**
+ * `defineConfig`: the shape of holdfast.config.ts, checked where it is written. Values the environment may override are
+ * typed here and read in worker/settings.ts.
+ */
+import type { Kysely } from 'kysely';
+import { z } from 'zod';
+import type { JsonObject } from '../task/json.ts';
+import type { Duration } from './duration.ts';
+import { HoldfastError } from './error.ts';
+import type { Action } from './implement-action.ts';
+import { LIMITS } from './limits.ts';
+import { pointerOf } from './pointer.ts';
+
+/** One static bearer token (M7.1), kept as its hash. */
+export interface TokenDefinition {
+  /** Hex SHA-256 of the token: `printf %s "$TOKEN" | sha256sum`. */
+  sha256: string;
+  tenant: string;
+  subject: string;
+  roles: string[];
+}
+
+/** What an alert sink is given; the same `id` may come twice. */
+export interface AlertMessage {
+  id: number;
+  alert: {
+    type: string;
+    taskId: string;
+    operationId: string;
+    tenant: string;
+    action: string;
+    message: string;
+    data: JsonObject;
+  };
+  createdAt: number;
+}
+
+export interface HoldfastConfig {
+  /** What `implementAction` answered; each name once. At most 1,000. */
+  actions: Action[];
+  /** Runs once at every start of a worker, before it takes work, with the ledger's database: for the tables of transactional actions. Must be repeatable. */
+  setup?(ledger: Kysely<unknown>): Promise<void>;
+  auth?: { tokens: TokenDefinition[] };
+  /** Delivers alerts (S6.5) to a person's side of the world; throws to be called again. Default: an error line in the log. */
+  alerts?: { deliver(message: AlertMessage, signal: AbortSignal): Promise<void> };
+  /** Bounds and waits of the gateway, in the unit the name ends in; docs/limits.md has the defaults. */
+  limits?: { [Name in GatewayLimitName]?: number };
+  gateway?: {
+    /** Values of `Host` taken besides loopback's. */
+    allowedHosts?: string[];
+    /** Values of `Origin` taken besides loopback's. */
+    allowedOrigins?: string[];
+  };
+  worker?: { maxCachedWorkflows?: number; activitySlots?: number; shutdownGrace?: Duration };
+  stateDir?: string;
+  databaseUrl?: string;
+  port?: number;
+  taskQueue?: string;
+  logLevel?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+}
+
+export type GatewayLimitName = (typeof GATEWAY_LIMITS)[number];
+const GATEWAY_LIMITS = [
+  'messageBytesMax',
+  'messageDepthMax',
+  'inlineWaitMs',
+  'blockingMs',
+  'progressIntervalMs',
+  'keepAliveMs',
+  'drainMs',
+] as const;
+
+/** Tools of Holdfast's own (M3.2). */
+const RESERVED_NAMES = new Set(['task_get', 'task_wait', 'task_cancel', 'task_answer']);
+
+const functionOf = (what: string) =>
+  z.custom<unknown>((value) => typeof value === 'function', { error: `write ${what}` });
+const words = z.string().min(1).max(LIMITS.identityLengthMax.value);
+const actionSchema = z.custom<Action>(isAction, {
+  error: 'write what implementAction(contract, handlers) answered',
+});
+
+const configSchema = z.strictObject({
+  actions: z.array(actionSchema).max(LIMITS.actionsMax.value).superRefine(checkNames),
+  setup: functionOf('an async function of the ledger’s database').optional(),
+  auth: z
+    .strictObject({
+      tokens: z
+        .array(
+          z.strictObject({
+            sha256: z
+              .string()
+              .regex(/^[0-9a-f]{64}$/, { error: 'write the token’s SHA-256 as 64 lower-case hex digits' }),
+            tenant: words,
+            subject: words,
+            roles: z.array(words).max(LIMITS.rolesMax.value),
+          }),
+        )
+        .min(1)
+        .max(1_000)
+        .superRefine(checkTokens),
+    })
+    .optional(),
+  alerts: z.strictObject({ deliver: functionOf('an async function of the alert') }).optional(),
+  limits: z.partialRecord(z.enum(GATEWAY_LIMITS), z.int().min(0)).optional(),
+  gateway: z
+    .strictObject({ allowedHosts: z.array(words).optional(), allowedOrigins: z.array(words).optional() })
+    .optional(),
+  worker: z
+    .strictObject({ maxCachedWorkflows: z.unknown(), activitySlots: z.unknown(), shutdownGrace: z.unknown() })
+    .partial()
+    .optional(),
+  stateDir: z.unknown(),
+  databaseUrl: z.unknown(),
+  port: z.unknown(),
+  taskQueue: z.unknown(),
+  logLevel: z.unknown(),
+});
+
+/**
+ * Answers `config` itself. Throws `invalid_configuration` (`details.issues`) naming each wrong field and each unknown
+ * key, an action that is there twice, and a name that is Holdfast's own.
+ */
+export function defineConfig(config: HoldfastConfig): HoldfastConfig {
+  const parsed = configSchema.safeParse(config);
+  if (parsed.success) return config;
+  const issues = parsed.error.issues.slice(0, LIMITS.issuesMax.value).map((issue) => ({
+    field: pointerOf(issue.path).slice(1).replaceAll('/', '.') || '(configuration)',
+    message:
+      issue.code === 'unrecognized_keys'
+        ? `unknown: ${issue.keys.join(', ')}; check the spelling`
+        : issue.message,
+  }));
+  const list = issues.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  throw new HoldfastError('invalid_configuration', `The configuration is wrong. ${list}`, {
+    details: { issues },
+  });
+}
+
+function isAction(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('contract' in value) || !('handlers' in value))
+    return false;
+  const { contract, handlers } = value;
+  return (
+    typeof contract === 'object' &&
+    contract !== null &&
+    'name' in contract &&
+    typeof handlers === 'object' &&
+    handlers !== null
+  );
+}
+
+function checkNames(actions: Action[], context: z.RefinementCtx): void {
+  const seen = new Set<string>();
+  actions.forEach(({ contract: { name } }, index) => {
+    const refuse = (message: string) => context.addIssue({ code: 'custom', path: [index], message });
+    if (RESERVED_NAMES.has(name))
+      refuse(`${name} is the name of one of Holdfast's own tools: rename the action`);
+    if (seen.has(name)) refuse(`${name} is there twice: each action needs its own name`);
+    seen.add(name);
+  });
+}
+
+function checkTokens(tokens: TokenDefinition[], context: z.RefinementCtx): void {
+  const seen = new Set<string>();
+  tokens.forEach(({ sha256 }, index) => {
+    if (seen.has(sha256))
+      context.addIssue({ code: 'custom', path: [index, 'sha256'], message: 'the same token is there twice' });
+    seen.add(sha256);
+  });
+}
