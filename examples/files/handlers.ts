@@ -17,7 +17,6 @@ import {
   notApplied,
   verified,
 } from '../../src/index.ts';
-import type { LookContext } from '../../src/index.ts';
 import { writeFile } from './actions.ts';
 import { ConfinedFolder, PathRefused, contentOf, moveTo, place, remove, stage } from './confined-folder.ts';
 

@@ -17,7 +17,7 @@ export interface Charge {
   idempotencyKey: string;
   customer: string;
   amountCents: number;
-  currency: string;
+  currency: 'EUR' | 'USD';
   refundedCents: number;
 }
 

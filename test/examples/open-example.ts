@@ -1,0 +1,51 @@
+/** One Holdfast in the test's process, with an example's actions and tables, and calls as a person would make them. */
+import { createTestHoldfast } from '../../src/testing/index.ts';
+import type { Action, ActionContract, ActionHandlers } from '../../src/index.ts';
+import type { TaskAnswer } from '../../src/client/task-client.ts';
+import type { JsonObject } from '../../src/task/json.ts';
+import type { z } from 'zod';
+import type { Kysely, Transaction } from 'kysely';
+
+const principal = { tenant: 'local', subject: 'ann', roles: [] };
+const PATIENCE_MS = 30_000;
+
+export interface OpenExample<Tables> {
+  /** Starts and waits until the task ended or needs a person. */
+  call(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
+  start(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
+  wait(taskId: string): Promise<TaskAnswer>;
+  cancel(taskId: string): Promise<void>;
+  /** The example's own tables, in a transaction of the ledger. */
+  tables<T>(work: (tx: Transaction<Tables>) => Promise<T>): Promise<T>;
+  /** Types of the alerts of a task. */
+  alerts(taskId: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export async function openExample<Tables = unknown>(
+  actions: Action[],
+  setup: (ledger: Kysely<unknown>) => Promise<void> = () => Promise.resolve(),
+): Promise<OpenExample<Tables>> {
+  const { client, ledger, close } = await createTestHoldfast({ actions });
+  await ledger.transaction((_transitions, tx) => setup(tx as Kysely<unknown>));
+  const start = (action: string, args: JsonObject, key?: string) =>
+    client.start({ action, args, principal, ...(key !== undefined && { key }) });
+  const wait = (taskId: string) => client.wait(taskId, principal, { timeoutMs: PATIENCE_MS });
+  return {
+    start,
+    wait,
+    call: async (action, args, key) => wait((await start(action, args, key)).taskId),
+    cancel: async (taskId) => void (await client.cancel(taskId, principal)),
+    tables: (work) => ledger.transaction((_transitions, tx) => work(tx as Transaction<Tables>)),
+    alerts: async (taskId) => (await ledger.alerts({ tenant: 'local', taskId })).map(({ type }) => type),
+    close,
+  };
+}
+
+/** An action's handlers with their types back, for a test that replaces one of them. */
+export function handlersOf<Input extends z.ZodObject, Output extends z.ZodType>(
+  action: Action,
+  _contract: ActionContract<Input, Output>,
+): ActionHandlers<z.output<Input>, z.output<Output>> {
+  return action.handlers as unknown as ActionHandlers<z.output<Input>, z.output<Output>>;
+}
