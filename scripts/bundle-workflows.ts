@@ -7,5 +7,5 @@ const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const unfinished = `${dist}workflow-bundle.js.${process.pid}`;
 
 await mkdir(dist, { recursive: true });
-await writeFile(unfinished, await bundleWorkflows());
+await writeFile(unfinished, (await bundleWorkflows()).code);
 await rename(unfinished, `${dist}workflow-bundle.js`);

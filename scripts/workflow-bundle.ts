@@ -2,11 +2,10 @@
 // bundle is the same on every machine and shows nobody's folders.
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
-import type { BundleOptions, Logger } from '@temporalio/worker';
-
-type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
+import type { Logger } from '@temporalio/worker';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const INLINE_MAP = /(?<=\/\/# sourceMappingURL=data:application\/json;[^,]*base64,)\S+(?=\s*$)/;
 
 const silent = () => undefined;
 const complain: Logger['warn'] = (message, meta) => console.error('workflow bundle:', message, meta ?? '');
@@ -19,19 +18,12 @@ const logger: Logger = {
   error: complain,
 };
 
-/** The code, its source map inline. */
-export async function bundleWorkflows(): Promise<string> {
+/** The code with its source map inline, and the map's text. */
+export async function bundleWorkflows(): Promise<{ code: string; sourceMap: string }> {
   const workflowsPath = fileURLToPath(new URL('../workflows/index.ts', import.meta.url));
-  const { code } = await bundleWorkflowCode({
-    workflowsPath,
-    logger,
-    webpackConfigHook: withRelativeSources,
-  });
-  return code;
-}
-
-function withRelativeSources(config: Webpack): Webpack {
-  const devtoolModuleFilenameTemplate = ({ absoluteResourcePath }: { absoluteResourcePath: string }) =>
-    absoluteResourcePath.replaceAll(root, '');
-  return { ...config, output: { ...config.output, devtoolModuleFilenameTemplate } };
+  const { code } = await bundleWorkflowCode({ workflowsPath, logger });
+  const encoded = INLINE_MAP.exec(code)?.[0];
+  if (encoded === undefined) throw new Error('the workflow bundle has no source map inline');
+  const sourceMap = Buffer.from(encoded, 'base64').toString('utf8').replaceAll(root, '');
+  return { code: code.replace(INLINE_MAP, Buffer.from(sourceMap).toString('base64')), sourceMap };
 }
