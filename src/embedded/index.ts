@@ -1,7 +1,6 @@
 // The Temporal server for one machine: found or fetched, started, and stopped with us. Stands alone.
 export { EmbeddedError } from './embedded-error.ts';
-export type { EmbeddedErrorCode } from './embedded-error.ts';
 export { findTemporal, findTestServer } from './find.ts';
-export type { BinarySource, FindOptions, FoundBinary } from './find.ts';
+export type { FindOptions } from './find.ts';
 export { startEmbeddedTemporal } from './server.ts';
 export type { EmbeddedOptions, EmbeddedTemporal } from './server.ts';
