@@ -18,7 +18,8 @@ import type { Claim } from '../task/claim.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { StoredResult, TaskEnd } from '../task/outcome.ts';
-import type { EffectClass, Principal } from '../task/plan.ts';
+import type { EffectClass } from '../task/plan.ts';
+import type { Reservation } from '../task/reservation.ts';
 
 export type RowState =
   | 'reserved'
@@ -70,23 +71,7 @@ export interface OperationRow {
   updatedAt: number;
 }
 
-/** S1.5: insert or find the row before a workflow is started. */
-export interface Reservation {
-  operationId: string;
-  principal: Principal;
-  action: string;
-  key: string;
-  keyed: boolean;
-  contractVersion: number;
-  effect: EffectClass;
-  fingerprint: { sent: string; input: string };
-  /** Already redacted: canonical JSON with keyed hashes at sensitive leaves. */
-  arguments: Json;
-  /** M1.4: open calls with equal arguments of this principal attach; false switches that off. Keyless calls only. */
-  attach: boolean;
-  /** For a task started bare: the workflow's own id instead of the derived one. */
-  taskId?: string;
-}
+export type { Reservation };
 
 export type Reserved =
   /** A new row, or the next ordinal of one whose task ended with nothing sent (S1.6): start this task. */
@@ -163,7 +148,11 @@ export interface Transitions {
   renew(claim: Claim, claimMs: number): Promise<boolean>;
   owns(claim: Claim): Promise<boolean>;
   /** `reserved|released → refused`, without a claim, or `in_flight → refused` under a claim just reconciled (S2.2). Records the end. */
-  refuse(request: { claim: Claim } | Omit<ClaimRequest, 'claimMs' | 'attemptMs' | 'executing'>, reason: string, end: TaskEnd): Promise<Written>;
+  refuse(
+    request: { claim: Claim } | Omit<ClaimRequest, 'claimMs' | 'attemptMs' | 'executing'>,
+    reason: string,
+    end: TaskEnd,
+  ): Promise<Written>;
   /** `in_flight → released`: provably nothing applied. */
   release(claim: Claim, failure: Failure): Promise<Written>;
   /** `in_flight|applied → failed`: provably nothing applied, for good. Records the end. */
@@ -171,7 +160,11 @@ export interface Transitions {
   /** `in_flight → applied` (S2.6). */
   storeApplied(claim: Claim, result: StoredResult, how: 'executed' | 'looked_up'): Promise<Written>;
   /** `in_flight|applied → committed` (S2.7). `end` null where the task may still roll back (onCancel rollback). */
-  commit(claim: Claim, result: StoredResult, options: { verified: boolean; how: 'executed' | 'looked_up'; end: TaskEnd | null }): Promise<Written>;
+  commit(
+    claim: Claim,
+    result: StoredResult,
+    options: { verified: boolean; how: 'executed' | 'looked_up'; end: TaskEnd | null },
+  ): Promise<Written>;
   /** `in_flight|applied → rolling_back` with an alert. */
   mismatched(claim: Claim, result: StoredResult, reason: string, alert: Alert): Promise<Written>;
   /** `in_flight|applied|rolling_back → attention` with an alert. `result` when something is known to be applied. */
@@ -179,27 +172,61 @@ export interface Transitions {
   /** Parent `in_flight|applied|committed|rolling_back → rolling_back`; the rollback's own row is reserved and claimed, with intent. */
   claimRollback(request: RollbackClaimRequest): Promise<RollbackClaimAnswer>;
   /** The rollback's row `→ committed`, the parent `rolling_back → rolled_back`, the parent's end recorded. */
-  finishRollback(claim: Claim, parentOperationId: string, remains: string | null, end: TaskEnd): Promise<Written>;
+  finishRollback(
+    claim: Claim,
+    parentOperationId: string,
+    remains: string | null,
+    end: TaskEnd,
+  ): Promise<Written>;
   /** The rollback's row `→ released`, so that the next attempt may claim it. */
   releaseRollback(claim: Claim, failure: Failure): Promise<Written>;
   /** The rollback's row and the parent `→ attention`, with an alert. */
-  rollbackAttention(claim: Claim, parentOperationId: string, failure: Failure, alert: Alert): Promise<Written>;
+  rollbackAttention(
+    claim: Claim,
+    parentOperationId: string,
+    failure: Failure,
+    alert: Alert,
+  ): Promise<Written>;
   /** interfaces.md "Closing": raises the fence beyond `attempt` and records the end, unless something is in doubt. */
-  closeTask(request: { operationId: string; taskId: string; ordinal: number; attempt: number; end: TaskEnd; notes: AuditNote[] }): Promise<
-    { kind: 'closed'; row: OperationRow } | { kind: 'inFlight'; row: OperationRow } | { kind: 'committed'; row: OperationRow } | { kind: 'superseded'; row: OperationRow }
+  closeTask(request: {
+    operationId: string;
+    taskId: string;
+    ordinal: number;
+    attempt: number;
+    end: TaskEnd;
+    notes: AuditNote[];
+  }): Promise<
+    | { kind: 'closed'; row: OperationRow }
+    | { kind: 'inFlight'; row: OperationRow }
+    | { kind: 'committed'; row: OperationRow }
+    | { kind: 'superseded'; row: OperationRow }
   >;
   /** A person's answer (S3.5). `applied` → state applied; `not_applied` → released with the fence raised, or `rolled_back` when about a rollback; `abandoned`. */
-  resolve(request: { operationId: string; taskId: string; ordinal: number; attempt: number; resolution: Resolution; end: TaskEnd | null; notes: AuditNote[] }): Promise<
-    { kind: 'written'; row: OperationRow } | { kind: 'notInAttention'; row: OperationRow }
-  >;
+  resolve(request: {
+    operationId: string;
+    taskId: string;
+    ordinal: number;
+    attempt: number;
+    resolution: Resolution;
+    end: TaskEnd | null;
+    notes: AuditNote[];
+  }): Promise<{ kind: 'written'; row: OperationRow } | { kind: 'notInAttention'; row: OperationRow }>;
   /** S2.7: a stale attempt's outcome is kept, changes no result, and alerts when another execution took place. */
   recordLate(claim: Claim, outcome: Json, alert: Alert): Promise<void>;
   /** S3.8: the engine closed the task from outside. Nothing sent: ended `failed`, effect none; else the next ordinal, to be reconciled. */
-  recover(operationId: string, taskId: string): Promise<{ kind: 'ended'; row: OperationRow } | { kind: 'recovery'; row: OperationRow }>;
+  recover(
+    operationId: string,
+    taskId: string,
+  ): Promise<{ kind: 'ended'; row: OperationRow } | { kind: 'recovery'; row: OperationRow }>;
   /** Records the end of a task whose last transition did not (committed under onCancel rollback). Idempotent. */
   recordEnd(taskId: string, end: TaskEnd): Promise<void>;
   /** Audit entries without a ledger change; used before a task starts to wait for a person (S10.3). */
-  appendAudit(request: { taskId: string; operationId: string; tenant: string; notes: AuditNote[] }): Promise<void>;
+  appendAudit(request: {
+    taskId: string;
+    operationId: string;
+    tenant: string;
+    notes: AuditNote[];
+  }): Promise<void>;
 }
 
 export interface AuditEntry {
@@ -240,13 +267,27 @@ export interface Ledger extends Transitions {
   transaction<T>(work: (transitions: Transitions, tx: unknown) => Promise<T>): Promise<T>;
   findByTask(taskId: string): Promise<OperationRow | null>;
   list(filter: ListFilter): Promise<OperationRow[]>;
-  attempts(operationId: string): Promise<
-    { ordinal: number; attempt: number; generation: number; claimedAt: number; executing: boolean; outcome: string | null; finishedAt: number | null }[]
+  attempts(
+    operationId: string,
+  ): Promise<
+    {
+      ordinal: number;
+      attempt: number;
+      generation: number;
+      claimedAt: number;
+      executing: boolean;
+      outcome: string | null;
+      finishedAt: number | null;
+    }[]
   >;
   /** Entries of one task in order, or of a tenant (newest tasks first) for an export. */
   audit(filter: { taskId: string } | { tenant: string; limit?: number }): Promise<AuditEntry[]>;
   /** Checks every chain (or one) against its head; the first break names task and seq. */
-  verifyAudit(filter?: { taskId: string }): Promise<{ ok: true; tasks: number; entries: number } | { ok: false; taskId: string; seq: number; reason: string }>;
+  verifyAudit(filter?: {
+    taskId: string;
+  }): Promise<
+    { ok: true; tasks: number; entries: number } | { ok: false; taskId: string; seq: number; reason: string }
+  >;
   putPayload(tenant: string, value: string): Promise<{ sha256: string; bytes: number }>;
   getPayload(tenant: string, sha256: string): Promise<string | null>;
   /** S8.3: true and remembered when `fence` is the newest seen for `resource`; false when a newer one was. */
@@ -256,7 +297,11 @@ export interface Ledger extends Transitions {
   markSent(id: number, token: string): Promise<boolean>;
   giveBack(id: number, token: string, error: string): Promise<boolean>;
   /** Alerts, newest first, sent or not. */
-  alerts(filter: { tenant: string; taskId?: string; limit?: number }): Promise<(Alert & { id: number; createdAt: number; sentAt: number | null })[]>;
+  alerts(filter: {
+    tenant: string;
+    taskId?: string;
+    limit?: number;
+  }): Promise<(Alert & { id: number; createdAt: number; sentAt: number | null })[]>;
   /** Called once after each transaction of this process that wrote to the outbox. */
   onOutbox(listener: () => void): () => void;
   now(): Promise<number>;
