@@ -1,0 +1,81 @@
+/**
+ * `tools/call` for actions, in the order of M1.2: the caller is authenticated before this; then validate, plan and
+ * start or attach (all three in `TaskClient.start`, which answers only when the start is durable), then answer.
+ *
+ * How it answers:
+ *
+ * | action | client | answer |
+ * | --- | --- | --- |
+ * | ended already (replay, inline) | any | the result |
+ * | `safe` | any | the result, after blocking |
+ * | other | declared Tasks | the result within `inlineWaitMs`, else the task (M2.1) |
+ * | other | did not | the result, blocking with progress up to `blockingMs`, else the handle in words (M3.1) |
+ */
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import type { TaskAnswer } from '../client/task-client.ts';
+import { HoldfastError } from '../contract/error.ts';
+import type { JsonObject } from '../task/json.ts';
+import type { Caller } from './caller.ts';
+import { takeKey } from './idempotency-key.ts';
+import { hasEnded } from './task-answer.ts';
+import { toolResult } from './tool-result.ts';
+import type { ToolSpec } from './tool-spec.ts';
+import { waitForTask } from './waiting.ts';
+import type { WaitParts } from './waiting.ts';
+import { refuseInexact } from './wire-message.ts';
+
+export interface CallParts extends WaitParts {
+  /** Fault seam: awaited when the start is durable and the answer known, before it is sent. */
+  beforeAnswer: (answer: TaskAnswer) => Promise<void>;
+}
+
+export type CallOutcome = { kind: 'result'; result: CallToolResult } | { kind: 'task'; answer: TaskAnswer };
+
+export async function callAction(
+  parts: CallParts,
+  spec: ToolSpec,
+  args: unknown,
+  caller: Caller,
+): Promise<CallOutcome> {
+  const isSafe = spec.effect === 'safe';
+  const { args: own, key } = takeKey(argumentsOf(args, caller), caller.meta, !isSafe);
+  const started = await parts.client.start({
+    action: spec.name,
+    args: own,
+    principal: caller.principal,
+    // Keyless safe calls never share a task, so that one can be aborted when its caller leaves (M5.3).
+    ...(key === undefined ? { attach: !isSafe && (spec.attach ?? true) } : { key }),
+  });
+  const takesTask = caller.declaresTasks && !isSafe;
+  const answer = await waitForTask(
+    parts,
+    started,
+    caller,
+    takesTask ? parts.limits.inlineWaitMs : parts.limits.blockingMs,
+  ).catch((error: unknown) => {
+    if (isSafe && key === undefined) abandonSafeCall(parts, started, caller);
+    throw error;
+  });
+  await parts.beforeAnswer(answer);
+  return takesTask && !hasEnded(answer)
+    ? { kind: 'task', answer }
+    : { kind: 'result', result: toolResult(answer) };
+}
+
+/** The arguments of a message that `readMessage` let pass. Throws `invalid_arguments` for what it marked (M1.6). */
+export function argumentsOf(args: unknown, caller: Caller): JsonObject {
+  refuseInexact(caller.meta);
+  if (args === undefined) return {};
+  if (typeof args === 'object' && args !== null && !Array.isArray(args)) return args as JsonObject;
+  throw new HoldfastError('invalid_arguments', 'The arguments must be an object.', {
+    details: { issues: [{ path: '', message: 'is no object', expected: 'an object' }] },
+  });
+}
+
+/** M5.3: a safe call is aborted with its request, unless it was our own shutdown that cut the connection (M5.4). */
+function abandonSafeCall({ client, shutdown, log }: CallParts, started: TaskAnswer, caller: Caller): void {
+  if (shutdown.aborted || !caller.abortMeansCancel) return;
+  client.cancel(started.taskId, caller.principal, 'the request was cancelled').catch((error: unknown) => {
+    log.warn({ taskId: started.taskId, error }, 'an abandoned safe call could not be cancelled');
+  });
+}

@@ -1,0 +1,115 @@
+/**
+ * The tools of one gateway, published once.
+ *
+ * Invariants:
+ * 1. What `tools/list` shows is fixed at the start: the same entries in the same order for every client.
+ * 2. A tool that can't be published is quarantined by name with its reason; the others are listed all the same (M1.1).
+ * 3. No name is two tools: the later of two, and an action named like a task tool, is quarantined.
+ */
+import { HoldfastError } from '../contract/error.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { JsonObject } from '../task/json.ts';
+import type { ToolSpec } from './tool-spec.ts';
+
+export interface ListedTool {
+  name: string;
+  title?: string;
+  description: string;
+  inputSchema: JsonObject;
+  annotations: {
+    readOnlyHint: boolean;
+    destructiveHint: boolean;
+    idempotentHint: boolean;
+    openWorldHint: boolean;
+  };
+  _meta: JsonObject;
+}
+
+export interface Quarantined {
+  name: string;
+  error: HoldfastError;
+}
+
+export type ToolLookup =
+  { kind: 'action'; spec: ToolSpec } | { kind: 'quarantined'; error: HoldfastError } | { kind: 'unknown' };
+
+export interface ToolCatalog {
+  /** Frozen. */
+  readonly listed: readonly ListedTool[];
+  readonly quarantined: readonly Quarantined[];
+  find(name: string): ToolLookup;
+}
+
+export function createCatalog(specs: readonly ToolSpec[], reservedNames: readonly string[]): ToolCatalog {
+  const usable = new Map<string, { spec: ToolSpec; listed: ListedTool }>();
+  const broken = new Map<string, HoldfastError>();
+  const quarantined: Quarantined[] = [];
+  for (const spec of specs) {
+    try {
+      checkName(spec.name);
+      if (reservedNames.includes(spec.name)) throw invalidTool(spec.name, 'has the name of a built-in tool');
+      if (usable.has(spec.name)) throw invalidTool(spec.name, 'is configured twice; the first one is used');
+      usable.set(spec.name, { spec, listed: deepFreeze(listedTool(spec)) });
+    } catch (error) {
+      const reason = error instanceof HoldfastError ? error : unpublishable(spec.name, error);
+      quarantined.push({ name: String(spec.name), error: reason });
+      broken.set(spec.name, reason);
+    }
+  }
+  const listed = Object.freeze([...usable.values()].map((tool) => tool.listed));
+  return {
+    listed,
+    quarantined,
+    find(name) {
+      const tool = usable.get(name);
+      if (tool) return { kind: 'action', spec: tool.spec };
+      const error = broken.get(name);
+      return error ? { kind: 'quarantined', error } : { kind: 'unknown' };
+    },
+  };
+}
+
+function listedTool(spec: ToolSpec): ListedTool {
+  const inputSchema = spec.publishSchema();
+  if (inputSchema.type !== 'object')
+    throw invalidTool(spec.name, 'publishes a schema whose root is not `type: "object"`');
+  const isSafe = spec.effect === 'safe';
+  return {
+    name: spec.name,
+    ...(spec.title !== undefined && { title: spec.title }),
+    description: spec.description,
+    inputSchema,
+    // Display only (S5.1). Without a key a second call is a second effect, so no effect is claimed to be idempotent.
+    annotations: {
+      readOnlyHint: isSafe,
+      destructiveHint: !isSafe && !spec.isReversible,
+      idempotentHint: isSafe,
+      openWorldHint: true,
+    },
+    _meta: { 'holdfast/effect': spec.effect },
+  };
+}
+
+function checkName(name: string): void {
+  const longest = LIMITS.toolNameLengthMax.value;
+  if (typeof name === 'string' && new RegExp(`^[A-Za-z0-9_-]{1,${longest}}$`).test(name)) return;
+  throw invalidTool(name, `needs a name of 1 to ${longest} of A-Z a-z 0-9 _ -`);
+}
+
+const invalidTool = (name: string, why: string) =>
+  new HoldfastError('invalid_contract', `The tool ${name} ${why}.`, { details: { tool: String(name) } });
+
+const unpublishable = (name: string, cause: unknown) =>
+  new HoldfastError(
+    'invalid_contract',
+    `The input schema of the tool ${name} can not be published: ${cause instanceof Error ? cause.message : String(cause)}`,
+    { details: { tool: String(name) }, cause },
+  );
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const member of Object.values(value)) {
+    if (typeof member === 'object' && member !== null && !Object.isFrozen(member))
+      deepFreeze(member as object);
+  }
+  return Object.freeze(value);
+}

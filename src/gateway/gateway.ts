@@ -1,0 +1,127 @@
+/**
+ * The gateway: MCP on one side, a `TaskClient` on the other, nothing of its own in between. It holds no task, no key
+ * and no result: any number of gateways may stand in front of one system, and each may die at any moment.
+ *
+ * Guarantees: a call is answered only after its start is durable (M1.2); a dropped request never cancels a task (M5.3),
+ * a shutdown neither (M5.4), and open calls then still get their task's handle, within `drainMs`.
+ */
+import type { AuthInfo, McpServer, McpServerFactory } from '@modelcontextprotocol/server';
+import type { TaskAnswer, TaskClient } from '../client/task-client.ts';
+import { HoldfastError } from '../contract/error.ts';
+import type { Principal } from '../task/plan.ts';
+import { createAuthenticate, hostNames } from './auth.ts';
+import type { GatewayAuth } from './auth.ts';
+import type { Connection } from './caller.ts';
+import { createCatalog } from './catalog.ts';
+import type { Quarantined } from './catalog.ts';
+import { systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
+import { startHttp } from './http/server.ts';
+import type { HttpOptions, HttpServing } from './http/server.ts';
+import { resolveLimits } from './limits.ts';
+import type { GatewayLimits } from './limits.ts';
+import { silentLog } from './log.ts';
+import type { GatewayLog } from './log.ts';
+import { createMcpServer } from './mcp-server.ts';
+import type { ServerParts } from './mcp-server.ts';
+import { createOpenCalls } from './open-calls.ts';
+import { startStdio } from './stdio.ts';
+import type { StdioOptions, StdioServing } from './stdio.ts';
+import { createTaskTools, RESERVED_NAMES } from './task-tools.ts';
+import type { ToolSpec } from './tool-spec.ts';
+
+export interface GatewayOptions {
+  client: TaskClient;
+  tools: readonly ToolSpec[];
+  auth: GatewayAuth;
+  limits?: Partial<GatewayLimits>;
+  log?: GatewayLog;
+  /** What clients see as `serverInfo`. */
+  info?: { name: string; version: string };
+  clock?: Clock;
+  /** Fault seam: awaited when a call's start is durable and its answer known, before the answer is sent. */
+  beforeAnswer?: (answer: TaskAnswer) => Promise<void>;
+}
+
+export interface Gateway {
+  /** Tools that could not be published, each with its reason (M1.1). */
+  readonly quarantined: readonly Quarantined[];
+  /** Throws `invalid_configuration` where auth does not fit the address, or the address can't be had. */
+  serveHttp(options?: HttpOptions): Promise<HttpServing>;
+  /** Throws `invalid_configuration` when no principal is configured for stdio. */
+  serveMcpStdio(options?: StdioOptions): StdioServing;
+  /** Lets open calls answer for up to `drainMs`, then closes every connection. Tasks go on. */
+  close(): Promise<void>;
+}
+
+export function createGateway(options: GatewayOptions): Gateway {
+  const { auth, log = silentLog, clock = systemClock } = options;
+  const limits = resolveLimits(options.limits);
+  const authenticate = createAuthenticate(auth);
+  const shutdown = new AbortController();
+  const openCalls = createOpenCalls(clock);
+  const catalog = createCatalog(options.tools, RESERVED_NAMES);
+  for (const { name, error } of catalog.quarantined)
+    log.error({ tool: name, reason: error.message }, 'tool quarantined');
+  const shared = { client: options.client, limits, clock, log, shutdown: shutdown.signal };
+  const parts: ServerParts = {
+    ...shared,
+    catalog,
+    taskTools: createTaskTools(shared),
+    info: options.info ?? { name: 'holdfast', version: '0.1.0' },
+    beforeAnswer: options.beforeAnswer ?? (() => Promise.resolve()),
+    track: (call) => openCalls.track(call),
+  };
+  const serverFor = (connection: Connection): McpServer => createMcpServer(parts, connection);
+  const running: { close(): Promise<void> }[] = [];
+
+  return {
+    quarantined: catalog.quarantined,
+    async serveHttp(httpOptions = {}) {
+      const names = hostNames(auth, httpOptions.host ?? '127.0.0.1', httpOptions.allowedHosts ?? []);
+      const http = await startHttp(
+        {
+          factory: ({ era, authInfo }) =>
+            serverFor({ era, transport: 'http', principal: principalOf(authInfo) }),
+          authenticate,
+          hostNames: names,
+          limits,
+          log,
+          isClosing: () => shutdown.signal.aborted,
+        },
+        httpOptions,
+      );
+      running.push(http);
+      log.info({ url: `${http.url}/mcp` }, 'MCP over HTTP');
+      return http;
+    },
+    serveMcpStdio(stdioOptions = {}) {
+      const principal = stdioPrincipal(auth);
+      const factory: McpServerFactory = ({ era }) => serverFor({ era, transport: 'stdio', principal });
+      const stdio = startStdio({ factory, limits, log }, stdioOptions);
+      running.push(stdio);
+      return stdio;
+    },
+    async close() {
+      shutdown.abort(); // before any connection is cut: a cut looks like a caller who left (M5.4)
+      if (!(await openCalls.settle(limits.drainMs)))
+        log.warn({ open: openCalls.size }, 'calls still open at shutdown');
+      await Promise.all(running.splice(0).map((each) => each.close()));
+    },
+  };
+}
+
+/** Put there for every request that was authenticated; no other gets as far as the MCP server. */
+function principalOf(authInfo: AuthInfo | undefined): Principal {
+  const principal = authInfo?.extra?.principal as Principal | undefined;
+  if (!principal) throw new Error('an unauthenticated request reached the MCP server');
+  return principal;
+}
+
+function stdioPrincipal(auth: GatewayAuth): Principal {
+  const principal = auth.kind === 'loopback' ? auth.principal : auth.stdioPrincipal;
+  if (principal) return principal;
+  throw new HoldfastError('invalid_configuration', 'stdio has no tokens: configure auth.stdioPrincipal.', {
+    details: { name: 'auth.stdioPrincipal' },
+  });
+}

@@ -1,0 +1,131 @@
+/** `/mcp`: the token, then the body within its bounds, then the SDK. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, isJsonContentType } from '@modelcontextprotocol/server';
+import type { AuthInfo, McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
+import type { Json } from '../../task/json.ts';
+import type { Principal } from '../../task/plan.ts';
+import type { Authenticate } from '../auth.ts';
+import { encodedBody, httpMessageRefusal, shuttingDown, unauthorized } from '../error-mapping.ts';
+import type { HttpRefusal } from '../error-mapping.ts';
+import type { GatewayLimits } from '../limits.ts';
+import type { GatewayLog } from '../log.ts';
+import { sdkErrorLogger } from '../sdk-errors.ts';
+import { readBody } from './body.ts';
+import { withFirstByte } from './first-byte.ts';
+import { sendJson } from './send-json.ts';
+
+export interface McpRouteParts {
+  /** The principal comes as `authInfo.extra.principal`. */
+  factory: McpServerFactory;
+  authenticate: Authenticate;
+  limits: GatewayLimits;
+  log: GatewayLog;
+  isClosing: () => boolean;
+}
+
+export interface McpRoute {
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Cuts what is still open. */
+  close(): Promise<void>;
+}
+
+export function createMcpRoute(parts: McpRouteParts): McpRoute {
+  const options = {
+    maxRequestBodySize: parts.limits.messageBytesMax,
+    keepAliveMs: parts.limits.keepAliveMs,
+    onerror: sdkErrorLogger(parts.log, 'http'),
+  };
+  const mcp: McpHandlers = {
+    auto: createMcpHandler(parts.factory, options),
+    stream: createMcpHandler(parts.factory, { ...options, responseMode: 'sse' }),
+  };
+  return {
+    handle: (request, response) => serveMcp(parts, mcp, request, response),
+    async close() {
+      await Promise.all([mcp.auto.close(), mcp.stream.close()]);
+    },
+  };
+}
+
+interface McpHandlers {
+  /** One JSON body, or a stream from the first notification on. */
+  auto: McpHttpHandler;
+  /** A stream from the beginning: for what may take longer than proxies wait (M6.2). */
+  stream: McpHttpHandler;
+}
+
+async function serveMcp(
+  parts: McpRouteParts,
+  mcp: McpHandlers,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (parts.isClosing()) return refuse(response, shuttingDown());
+  const authenticated = await parts.authenticate(request.headers.authorization);
+  if (!authenticated.ok) return refuse(response, unauthorized(authenticated.wwwAuthenticate));
+  const { principal } = authenticated;
+  const contentType = request.headers['content-type'];
+  // No body, or none of JSON: the SDK answers 405 and 415.
+  if (request.method !== 'POST' || !isJsonContentType(contentType)) {
+    return forward(parts, mcp.auto, principal, request, response);
+  }
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') return refuse(response, encodedBody());
+  const { messageBytesMax, messageDepthMax } = parts.limits;
+  const body = await readBody(request, parts.limits);
+  switch (body.kind) {
+    case 'message':
+      return forward(
+        parts,
+        isToolCall(body.value) ? mcp.stream : mcp.auto,
+        principal,
+        request,
+        response,
+        body.value,
+      );
+    case 'gone':
+      return;
+    case 'inexact':
+      return refuse(
+        response,
+        httpMessageRefusal(body.kind, { id: body.id, limit: 0, path: body.issue.path }),
+      );
+    case 'too_deep':
+      return refuse(response, httpMessageRefusal(body.kind, { id: null, limit: messageDepthMax }));
+    case 'not_json':
+    case 'body_too_large':
+      return refuse(response, httpMessageRefusal(body.kind, { id: null, limit: messageBytesMax }));
+  }
+}
+
+function forward(
+  { log, limits }: McpRouteParts,
+  handler: McpHttpHandler,
+  principal: Principal,
+  request: IncomingMessage,
+  response: ServerResponse,
+  body?: Json,
+): Promise<void> {
+  const authInfo: AuthInfo = {
+    token: '',
+    clientId: principal.subject,
+    scopes: principal.roles,
+    extra: { principal },
+  };
+  const parsed = body === undefined ? {} : { parsedBody: body };
+  const face = {
+    fetch: async (web: Request) => withFirstByte(await handler.fetch(web, { authInfo, ...parsed })),
+  };
+  const options = { maxRequestBodySize: limits.messageBytesMax, onerror: sdkErrorLogger(log, 'http') };
+  return toNodeHandler(face, options)(request as NodeRequest, response, body);
+}
+
+/** The SDK types its request with `exactOptionalPropertyTypes` off. */
+type NodeRequest = Parameters<ReturnType<typeof toNodeHandler>>[0];
+
+const isToolCall = (body: Json): boolean =>
+  typeof body === 'object' && body !== null && !Array.isArray(body) && body.method === 'tools/call';
+
+const refuse = (response: ServerResponse, { status, headers, body }: HttpRefusal): void =>
+  sendJson(response, status, body, headers);

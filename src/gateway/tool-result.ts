@@ -1,0 +1,68 @@
+/**
+ * A task as the result of `tools/call`: the same for the blocking call, for `task_get` and `task_wait`, and for the
+ * `result` inside a completed task of the Tasks extension.
+ *
+ * - Ended `completed`: the first content block is the action's result (JSON, or the string itself), structured when it
+ *   is an object; further blocks say what is special about it.
+ * - Ended `failed` or `cancelled`: `isError`, with `{error, task}` structured.
+ * - Not ended: the task's handle. Not an error: nothing has failed, and agents repeat errors.
+ */
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import type { TaskAnswer } from '../client/task-client.ts';
+import { tryExactJson } from '../contract/canonical.ts';
+import type { Json, JsonObject } from '../task/json.ts';
+import { ERROR_CODES } from '../contract/error.ts';
+import { errorText, shownError } from './error-mapping.ts';
+import { hasEnded, isOutcomeUnknown, TASK_META, taskMeta } from './task-answer.ts';
+import { completionNotes, endWords, handleWords } from './words.ts';
+
+export function toolResult(answer: TaskAnswer): CallToolResult {
+  const meta = { [TASK_META]: taskMeta(answer) };
+  if (!hasEnded(answer)) return { ...handleResult(answer), _meta: meta };
+  return answer.status === 'completed'
+    ? { ...completedResult(answer), _meta: meta }
+    : { ...endResult(answer), _meta: meta };
+}
+
+function completedResult(answer: TaskAnswer): CallToolResult {
+  const exact = tryExactJson(answer.result);
+  // M1.6: an inexact number is withheld, never rounded; the effect stands all the same.
+  const result: Json = exact.ok ? exact.value : null;
+  const notes = completionNotes(answer, exact.ok ? null : exact.issue.path);
+  const shown = exact.ok && answer.resultDropped === undefined ? [resultText(result)] : [];
+  return {
+    content: [...shown, ...notes].map((text) => ({ type: 'text', text })),
+    ...(isObject(result) && { structuredContent: result }),
+  };
+}
+
+function endResult(answer: TaskAnswer): CallToolResult {
+  const code = answer.status === 'cancelled' ? 'cancelled' : 'internal_error';
+  const error = shownError(answer.error ?? { code, message: ERROR_CODES[code].meaning });
+  return {
+    content: [{ type: 'text', text: `${endWords(answer)}\n${errorText(error)}` }],
+    structuredContent: { error, task: taskMeta(answer) },
+    isError: true,
+  };
+}
+
+/** The task goes on without this request. */
+function handleResult(answer: TaskAnswer): CallToolResult {
+  const code = isOutcomeUnknown(answer) ? 'outcome_unknown' : 'operation_in_progress';
+  return {
+    content: [{ type: 'text', text: handleWords(answer) }],
+    structuredContent: {
+      code,
+      done: false,
+      failed: false,
+      callAgain: false,
+      task: taskMeta(answer),
+      next: { tool: 'task_wait', arguments: { taskId: answer.taskId } },
+    },
+  };
+}
+
+const resultText = (result: Json): string => (typeof result === 'string' ? result : JSON.stringify(result));
+
+const isObject = (value: Json): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

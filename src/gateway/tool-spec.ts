@@ -1,0 +1,32 @@
+import type { ActionContract } from '../contract/define-action.ts';
+import { inputJsonSchema } from '../contract/json-schema.ts';
+import type { EffectClass } from '../task/plan.ts';
+import type { JsonObject } from '../task/json.ts';
+
+/** One action as a tool. Made from its contract (`toolsOf`) or, later, from an upstream server's list. */
+export interface ToolSpec {
+  /** The action's name, which is the tool's; 1 to 64 of `A–Z a–z 0–9 _ -`. */
+  name: string;
+  title?: string;
+  description: string;
+  effect: EffectClass;
+  /** Undone by Holdfast itself when it must be; shown as `destructiveHint: false`. */
+  isReversible: boolean;
+  /** M1.4 for this tool: a keyless call meets an open one with equal arguments. Default true; never for `safe`. */
+  attach?: boolean;
+  /**
+   * The schema `tools/list` publishes, byte for byte, `idempotencyKey` included where the effect is not `safe`. Called once;
+   * throwing quarantines this tool alone (M1.1).
+   */
+  publishSchema(): JsonObject;
+}
+
+/** The tool of an action. */
+export const toolOf = (contract: ActionContract): ToolSpec => ({
+  name: contract.name,
+  description: contract.description,
+  effect: contract.effect,
+  isReversible: contract.rollback.kind === 'inBand' || contract.rollback.kind === 'compensate',
+  attach: contract.attach,
+  publishSchema: () => inputJsonSchema(contract),
+});

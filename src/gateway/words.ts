@@ -1,0 +1,79 @@
+/** What a model reads about a task. One idea a sentence, the instruction spelled out, no word that invites a repeat. */
+import type { TaskAnswer } from '../client/task-client.ts';
+import { hasEnded, isOutcomeUnknown } from './task-answer.ts';
+
+/** A task that has not ended, as the result of the call that started it. */
+export function handleWords(answer: TaskAnswer): string {
+  const { action, taskId, status } = answer;
+  const lead = isOutcomeUnknown(answer)
+    ? `OUTCOME UNKNOWN: it is not known whether ${action} took effect.`
+    : `STILL WORKING: ${action} has not ended yet (status ${status}).`;
+  const person = personWords(answer);
+  return (
+    `${lead} It is not done and it has not failed.${person} ` +
+    `Do not call ${action} again: that would not make it faster and could do it twice. ` +
+    `Ask for this task instead: task_wait or task_get with {"taskId": "${taskId}"}.${readWords(answer)}`
+  );
+}
+
+function personWords({ status }: TaskAnswer): string {
+  if (status === 'needs_attention') return ' A person must look at it; the answer stays open until then.';
+  return status === 'awaiting_approval' ? ' A person must approve it first.' : '';
+}
+
+/** A task that ended otherwise than completed, before its error is spelled out. */
+export function endWords(answer: TaskAnswer): string {
+  const { action, taskId } = answer;
+  const end =
+    answer.status === 'cancelled' ? `CANCELLED: ${action} was cancelled` : `FAILED: ${action} failed`;
+  switch (answer.effect) {
+    case 'none':
+      return `${end} and nothing was changed (task ${taskId}).`;
+    case 'rolled_back':
+      return `${end}; its effect took place and was undone (task ${taskId}).`;
+    case 'applied':
+      return `${end}, but its effect took place and stands (task ${taskId}). Do not call it again to repair that.`;
+    case 'unknown':
+    case null:
+      return (
+        `OUTCOME UNKNOWN: ${action} was given up with its effect unknown: not known to be done, not known to have failed ` +
+        `(task ${taskId}). Do not call it again before the target has been looked at.`
+      );
+  }
+}
+
+/** What is special about a completed task; nothing for an ordinary one. */
+export function completionNotes(answer: TaskAnswer, inexactPath: string | null): string[] {
+  const { action, taskId } = answer;
+  const notes: string[] = [];
+  if (answer.replayed)
+    notes.push(`Replayed: ${action} was done before under this key (task ${taskId}). Nothing was sent now.`);
+  if (answer.cancelRequested)
+    notes.push('A cancel was asked for, but the effect had already taken place and stands.');
+  if (answer.resultDropped) {
+    const { bytes, sha256 } = answer.resultDropped;
+    notes.push(
+      `Done. The result (${bytes} bytes, SHA-256 ${sha256}) was too large to keep. Do not call ${action} again to get it.`,
+    );
+  }
+  if (inexactPath !== null) {
+    notes.push(
+      `Done. The result is withheld: the number at ${inexactPath || 'its root'} can not be shown exactly; ` +
+        `the action should return it as a string. Do not call ${action} again to get it.`,
+    );
+  }
+  return notes;
+}
+
+/** `statusMessage` of a task of the Tasks extension: one line, true at a glance. */
+export function statusWords(answer: TaskAnswer): string {
+  const message = answer.statusMessage || answer.status;
+  if (hasEnded(answer)) return message;
+  const unknown = isOutcomeUnknown(answer)
+    ? ' Outcome unknown: not done, not failed; do not call again.'
+    : '';
+  return `${message}${unknown}${readWords(answer)}`;
+}
+
+const readWords = (answer: TaskAnswer): string =>
+  answer.stale ? ' (Last known state; it could not be read just now.)' : '';
