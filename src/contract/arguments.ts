@@ -6,6 +6,7 @@ import type { ActionContract } from './define-action.ts';
 import { HoldfastError } from './error.ts';
 import { LIMITS } from './limits.ts';
 import { isUnder, pointerOf } from './pointer.ts';
+import { scrub, sensitiveTexts } from './redact.ts';
 import { cut } from './text.ts';
 
 /** One thing wrong with a value: where (a JSON pointer), what, and what was expected. Never the value. */
@@ -27,7 +28,7 @@ export function validateArguments(
   checkSize(contract.name, sent);
   const parsed = parse(contract.input, sent);
   if (!parsed.success)
-    throw invalidArguments(contract, describeIssues(parsed.error, contract.sensitive.input));
+    throw invalidArguments(contract, describeIssues(parsed.error, sent, contract.sensitive.input));
   const input = exactObject(parsed.data);
   checkSize(contract.name, input);
   return { sent, input };
@@ -44,7 +45,8 @@ export function checkResult(
   const exact = tryExactJson(result);
   if (!exact.ok) return { ok: false, issues: [exact.issue] };
   const parsed = parse(contract.output, exact.value);
-  if (!parsed.success) return { ok: false, issues: describeIssues(parsed.error, contract.sensitive.output) };
+  if (!parsed.success)
+    return { ok: false, issues: describeIssues(parsed.error, exact.value, contract.sensitive.output) };
   const output = tryExactJson(parsed.data);
   return output.ok ? { ok: true, result: output.value } : { ok: false, issues: [output.issue] };
 }
@@ -95,13 +97,19 @@ function invalidArguments(contract: ActionContract, issues: ValueIssue[]): Holdf
   );
 }
 
-/** The first 20 issues. At or under a sensitive field the schema's own words are left out: they may repeat the value. */
-function describeIssues(error: z.ZodError, sensitive: readonly string[]): ValueIssue[] {
+/** The first 20 issues. A schema's own words may repeat a sensitive value: they are left out there, and scrubbed elsewhere. */
+function describeIssues(error: z.ZodError, value: Json, sensitive: readonly string[]): ValueIssue[] {
+  const secrets = sensitiveTexts(value, sensitive);
   return error.issues.slice(0, LIMITS.issuesMax.value).map((issue) => {
     const path = pointerOf(issue.path);
-    const isSensitive = sensitive.some((pattern) => isUnder(path, pattern));
-    const message = isSensitive ? 'does not fit the contract (sensitive field)' : cut(issue.message, 300);
-    return { path, message, expected: isSensitive ? 'see the published schema' : expectedBy(issue) };
+    if (sensitive.some((pattern) => isUnder(path, pattern))) {
+      return {
+        path,
+        message: 'does not fit the contract (sensitive field)',
+        expected: 'see the published schema',
+      };
+    }
+    return { path, message: cut(scrub(issue.message, secrets), 300), expected: expectedBy(issue) };
   });
 }
 

@@ -42,6 +42,35 @@ export function redact(value: Json, patterns: readonly string[]): Json {
 }
 
 /**
+ * What must not turn up in free text about `value`: its sensitive strings and numbers as text, longest first. Parts
+ * shorter than 3 characters are left out: they say nothing and would blot out ordinary words.
+ */
+export function sensitiveTexts(value: Json, patterns: readonly string[]): string[] {
+  const texts = new Set<string>();
+  replace(value, patterns, '', (part) => {
+    for (const leaf of leavesOf(part)) if (leaf.length >= 3) texts.add(leaf);
+    return REDACTED;
+  });
+  return [...texts].sort((a, b) => b.length - a.length);
+}
+
+/** `text` (an error's message, a reason) with every one of `texts` replaced by `[redacted]`. */
+export function scrub(text: string, texts: readonly string[]): string {
+  return texts.reduce((scrubbed, secret) => scrubbed.replaceAll(secret, () => REDACTED), text);
+}
+
+/** Every string anywhere in `value` scrubbed, keys included; for the details of a failure. */
+export function scrubAll(value: Json, texts: readonly string[]): Json {
+  if (typeof value === 'string') return scrub(value, texts);
+  if (typeof value === 'number') return texts.includes(String(value)) ? REDACTED : value;
+  if (!isContainer(value)) return value;
+  if (Array.isArray(value)) return value.map((part) => scrubAll(part, texts));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [scrub(key, texts), scrubAll(part, texts)]),
+  );
+}
+
+/**
  * The JSON pointers at which two values differ, in order, at most the first 20. Never values. A part that is missing on
  * one side or of another type is named itself, not its children; values equal as canonical JSON give none.
  */
@@ -61,6 +90,11 @@ function collect(a: Json | undefined, b: Json | undefined, pointer: string, path
   for (const key of new Set([...left.keys(), ...right.keys()])) {
     collect(left.get(key), right.get(key), childPointer(pointer, key), paths);
   }
+}
+
+function leavesOf(value: Json): string[] {
+  if (isContainer(value)) return Object.values(value).flatMap(leavesOf);
+  return typeof value === 'string' || typeof value === 'number' ? [String(value)] : [];
 }
 
 type Container = Json[] | { [key: string]: Json };

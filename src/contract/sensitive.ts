@@ -8,101 +8,116 @@ import { z } from 'zod';
 import { HoldfastError } from './error.ts';
 import { childPointer } from './pointer.ts';
 
+type Schema = z.core.$ZodType;
+
 const marks = z.registry<{ sensitive: true }>();
 
 /**
  * Marks `schema` as sensitive: its values never reach ledger, journal, audit, log, metric, error or approval view.
- * Answers the same schema, marked. `sensitive(z.string())`.
+ * Answers the same kind of schema, marked: `sensitive(z.string())`. Derive before marking, not after: what `.extend()`,
+ * `.pick()` and the like make of a marked object is a new, unmarked one.
  */
-export function sensitive<Schema extends z.ZodType>(schema: Schema): Schema {
+export function sensitive<Marked extends z.ZodType>(schema: Marked): Marked {
   // A clone, so that the mark stays off other uses of the schema; `parent` keeps its description.
   const marked = z.core.clone(schema, schema._zod.def, { parent: true });
   marks.add(marked, { sensitive: true });
   return marked;
 }
 
-type Visit = (schema: z.core.$ZodType, pointer: string) => void;
-
-/** Only what children need; `def` differs by kind and zod publishes no common shape for it. */
-interface Definition {
-  type: string;
-  [member: string]: unknown;
-}
-
 /**
- * Patterns of all sensitive fields of `schema`, sorted, without duplicates; `*` stands for any index or key. Throws
- * `invalid_contract` where a mark can't be turned into a pattern: on a record's or map's keys, and inside a recursive schema.
+ * Patterns of all sensitive fields of `schema`, sorted, without duplicates; `*` stands for any index or key.
+ *
+ * A transform may move what is marked inside it anywhere, so then its whole value is sensitive. Throws
+ * `invalid_contract` where a mark can't become a pattern: on a record's keys, and inside a recursive schema.
  */
 export function sensitivePatterns(schema: z.ZodType, field: string): string[] {
-  const found = new Set<string>();
-  const recursive: string[] = [];
-  const path = new Map<z.core.$ZodType, string>();
-  const visit: Visit = (node, pointer) => {
-    if (marks.get(node)?.sensitive) {
-      found.add(pointer);
-      return;
-    }
-    const seenAt = path.get(node);
-    if (seenAt !== undefined) {
-      recursive.push(seenAt);
-      return;
-    }
-    path.set(node, pointer);
-    visitChildren(node._zod.def as unknown as Definition, pointer, visit, field);
-    path.delete(node);
-  };
-  visit(schema, '');
-  for (const pattern of found) {
-    const origin = recursive.find((pointer) => pattern.startsWith(`${pointer}/`) || pattern === pointer);
-    if (origin !== undefined) {
-      throw new HoldfastError(
-        'invalid_contract',
-        `${field}: the sensitive field ${pattern} lies in a schema that contains itself (at "${origin}"), which no pattern can name. Mark the whole recursive value as sensitive.`,
-        { details: { field: `${field}${pattern}` } },
-      );
-    }
+  const search: Search = { field, loops: [], ancestors: new Map() };
+  const patterns = [...new Set(find(search, schema, ''))].sort();
+  for (const origin of search.loops) {
+    const inside = patterns.find((pattern) => pattern.startsWith(`${origin}/`));
+    if (inside === undefined) continue;
+    const why = `lies in a schema that contains itself (at "${origin}"), which no pattern can name`;
+    throw defect(field, inside, `is marked sensitive and ${why}: mark the whole recursive value`);
   }
-  return [...found].sort();
+  return patterns;
 }
 
-function visitChildren(def: Definition, pointer: string, visit: Visit, field: string): void {
-  const each = (children: unknown, at: (index: number) => string) =>
-    (children as z.core.$ZodType[]).forEach((child, index) => visit(child, at(index)));
-  const one = (child: unknown, at: string) => {
-    if (child != null) visit(child as z.core.$ZodType, at);
-  };
+interface Search {
+  readonly field: string;
+  /** Pointers of schemas that were met again below themselves. */
+  readonly loops: string[];
+  readonly ancestors: Map<Schema, string>;
+}
+
+function find(search: Search, schema: Schema, pointer: string): string[] {
+  if (marks.get(schema)?.sensitive) return [pointer];
+  const seenAt = search.ancestors.get(schema);
+  if (seenAt !== undefined) {
+    search.loops.push(seenAt);
+    return [];
+  }
+  search.ancestors.set(schema, pointer);
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  if (def.type === 'record' && marks.get(def.keyType)?.sensitive) {
+    throw defect(
+      search.field,
+      pointer,
+      'has keys marked sensitive; only values can be: mark the whole record',
+    );
+  }
+  const found = childrenOf(def).flatMap(([child, segment]) => find(search, child, pointer + segment));
+  search.ancestors.delete(schema);
+  return found.length > 0 && isTransforming(def) ? [pointer] : found;
+}
+
+/** Each child with its pointer segment; an empty one for what wraps the same value. */
+function childrenOf(def: z.core.$ZodTypes['_zod']['def']): [Schema, string][] {
   switch (def.type) {
     case 'object':
-      for (const [key, child] of Object.entries(def['shape'] as object))
-        one(child, childPointer(pointer, key));
-      return one(def['catchall'], `${pointer}/*`);
+      return [
+        ...Object.entries(def.shape).map(([key, child]): [Schema, string] => [child, childPointer('', key)]),
+        ...optional(def.catchall, '/*'),
+      ];
     case 'array':
-      return one(def['element'], `${pointer}/*`);
+      return [[def.element, '/*']];
     case 'tuple':
-      each(def['items'], (index) => childPointer(pointer, index));
-      return one(def['rest'], `${pointer}/*`);
+      return [
+        ...def.items.map((child, index): [Schema, string] => [child, childPointer('', index)]),
+        ...optional(def.rest, '/*'),
+      ];
     case 'record':
-      refuseMarkedKeys(def['keyType'] as z.core.$ZodType, pointer, field);
-      return one(def['valueType'], `${pointer}/*`);
+      return [[def.valueType, '/*']];
     case 'union':
-      return each(def['options'], () => pointer);
+      return def.options.map((child) => [child, '']);
     case 'intersection':
-      return each([def['left'], def['right']], () => pointer);
+      return [
+        [def.left, ''],
+        [def.right, ''],
+      ];
     case 'pipe':
-      return each([def['in'], def['out']], () => pointer);
+      return [
+        [def.in, ''],
+        [def.out, ''],
+      ];
     case 'lazy':
-      return one((def['getter'] as () => unknown)(), pointer);
+      return [[def.getter(), '']];
     default:
-      // optional, nullable, default, prefault, nonoptional, readonly, catch: one inner schema; leaves: none.
-      return one(def['innerType'], pointer);
+      // optional, nullable, default, prefault, nonoptional, readonly, catch hold one schema; leaves hold none.
+      return 'innerType' in def ? [[def.innerType, '']] : [];
   }
 }
 
-function refuseMarkedKeys(keys: z.core.$ZodType, pointer: string, field: string): void {
-  if (!marks.get(keys)?.sensitive) return;
-  throw new HoldfastError(
-    'invalid_contract',
-    `${field}: the keys of the record at "${pointer}" are marked sensitive; only values can be. Mark the whole record instead.`,
-    { details: { field: `${field}${pointer}` } },
-  );
+const optional = (child: Schema | null | undefined, segment: string): [Schema, string][] =>
+  child == null ? [] : [[child, segment]];
+
+function isTransforming(def: z.core.$ZodTypes['_zod']['def']): boolean {
+  if (def.type !== 'pipe') return false;
+  return 'transform' in def || [def.in, def.out].some((side) => side._zod.def.type === 'transform');
+}
+
+function defect(field: string, pointer: string, why: string): HoldfastError {
+  const where = `${field}${pointer.replaceAll('/', '.')}`;
+  return new HoldfastError('invalid_contract', `${where} ${why}.`, {
+    details: { issues: [{ field: where, message: why }] },
+  });
 }

@@ -26,13 +26,13 @@ describe('identities', () => {
 
   test('an operationId never changes: this one was written down once [S1.3]', () => {
     expect(operationIdOf('acme', 'charge', 'order-1')).toBe(
-      `"op_tqapfz4zdq5yseoskffbyyso5twevktgs2f57mi5tnr4pw4bquhq"`,
+      'op_tqapfz4zdq5yseoskffbyyso5twevktgs2f57mi5tnr4pw4bquhq',
     );
     expect(taskIdOf(operationIdOf('acme', 'charge', 'order-1'), 1)).toBe(
-      `"task_zwa7rj77tzsutu244mznyyh7jng3sidujjf6qkx4g2vb6r6svjzq"`,
+      'task_zwa7rj77tzsutu244mznyyh7jng3sidujjf6qkx4g2vb6r6svjzq',
     );
     expect(rollbackOperationId(operationIdOf('acme', 'charge', 'order-1'))).toBe(
-      `"op_xbecxvpwczxnnxd2otvuhlkj2ekprxmu32b5gu3ythbonbad44eq"`,
+      'op_xbecxvpwczxnnxd2otvuhlkj2ekprxmu32b5gu3ythbonbad44eq',
     );
   });
 
