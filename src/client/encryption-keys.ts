@@ -2,8 +2,9 @@
  * The keys of HOLDFAST_ENCRYPTION_KEY: what encrypts payloads in the engine's histories, and what redaction hashes
  * with. Parsed once at start; no message here ever holds key material.
  */
-import { createHash, hkdfSync } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { HoldfastError } from '../contract/error.ts';
+import { deriveHashKey } from '../contract/redact.ts';
 
 export const ENCRYPTION_KEY_VARIABLE = 'HOLDFAST_ENCRYPTION_KEY';
 const KEY_BYTES = 32;
@@ -38,15 +39,15 @@ export function parseEncryptionKeys(value: string | undefined): EncryptionKey[] 
  */
 export function deriveHmacKey(keys: readonly EncryptionKey[]): Uint8Array | null {
   const oldest = keys.at(-1);
-  if (!oldest) return null;
-  return new Uint8Array(hkdfSync('sha256', oldest.bytes, 'holdfast', 'redaction v1', KEY_BYTES));
+  return oldest ? deriveHashKey(oldest.bytes) : null;
 }
 
 function parseKey(text: string, position: number, count: number): EncryptionKey {
   const bytes = decodeKey(text);
   const which = count === 1 ? 'its value' : `key ${position} of ${count}`;
   if (bytes === null) throw invalidKeys(`${which} is neither base64 nor hex`);
-  if (bytes.length !== KEY_BYTES) throw invalidKeys(`${which} has ${bytes.length} bytes instead of ${KEY_BYTES}`);
+  if (bytes.length !== KEY_BYTES)
+    throw invalidKeys(`${which} has ${bytes.length} bytes instead of ${KEY_BYTES}`);
   const id = createHash('sha256').update('holdfast key id\0').update(bytes).digest('hex').slice(0, 16);
   return { id, bytes };
 }
@@ -61,7 +62,11 @@ function decodeKey(text: string): Uint8Array | null {
 function invalidKeys(problem: string): HoldfastError {
   const shape = 'comma-separated keys of 32 bytes in base64, newest first';
   const fix = 'make one with `openssl rand -base64 32`';
-  return new HoldfastError('invalid_configuration', `${ENCRYPTION_KEY_VARIABLE}: ${problem}. Expected ${shape}; ${fix}.`, {
-    details: { name: ENCRYPTION_KEY_VARIABLE, expected: shape, fix },
-  });
+  return new HoldfastError(
+    'invalid_configuration',
+    `${ENCRYPTION_KEY_VARIABLE}: ${problem}. Expected ${shape}; ${fix}.`,
+    {
+      details: { name: ENCRYPTION_KEY_VARIABLE, expected: shape, fix },
+    },
+  );
 }

@@ -1,12 +1,17 @@
 /**
  * The in-process bus of change hints (architecture.md, idea 6): a worker's sink says "task T has an event numbered N",
- * whoever waits for T reads it again. A hint carries no state and may be lost, repeated or late; nothing depends on one
- * but latency.
+ * whoever waits for T reads it again. A hint may be lost, repeated or late; nothing depends on one but latency.
  */
-export type HintListener = (seq: number) => void;
+export interface Hint {
+  seq: number;
+  /** The status after that event, where the publisher knows it: saves a read that could change nothing. */
+  status?: string;
+}
+
+export type HintListener = (hint: Hint) => void;
 
 export interface Hints {
-  publish(taskId: string, seq: number): void;
+  publish(taskId: string, seq: number, status?: string): void;
   /** Answers the function that unsubscribes. A listener must not throw and must not block. */
   subscribe(taskId: string, listener: HintListener): () => void;
 }
@@ -15,8 +20,9 @@ export interface Hints {
 export function createHints(): Hints {
   const listeners = new Map<string, Set<HintListener>>();
   return {
-    publish(taskId, seq) {
-      for (const listener of [...(listeners.get(taskId) ?? [])]) listener(seq);
+    publish(taskId, seq, status) {
+      const hint: Hint = status === undefined ? { seq } : { seq, status };
+      for (const listener of [...(listeners.get(taskId) ?? [])]) listener(hint);
     },
     subscribe(taskId, listener) {
       const group = listeners.get(taskId) ?? new Set();

@@ -59,7 +59,9 @@ export class EncryptionCodec implements PayloadCodec {
     if (!key) throw undecryptable(keyId, 'no configured key has its id');
     if (data.length < IV_BYTES + TAG_BYTES) throw undecryptable(keyId, 'it is too short');
     try {
-      const decipher = createDecipheriv(CIPHER, key.bytes, data.subarray(0, IV_BYTES)).setAAD(Buffer.from(keyId));
+      const decipher = createDecipheriv(CIPHER, key.bytes, data.subarray(0, IV_BYTES)).setAAD(
+        Buffer.from(keyId),
+      );
       decipher.setAuthTag(data.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       const opened = Buffer.concat([decipher.update(data.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
       return PayloadMessage.decode(opened);
@@ -75,8 +77,12 @@ function isEncrypted(payload: Payload): boolean {
 
 function undecryptable(keyId: string, why: string, cause?: unknown): HoldfastError {
   const name = /^[0-9a-f]{16}$/.test(keyId) ? keyId : 'none';
-  return new HoldfastError('payload_undecryptable', `A payload (key id ${name}) can not be decrypted: ${why}.`, {
-    details: { keyId: name },
-    cause,
-  });
+  return new HoldfastError(
+    'payload_undecryptable',
+    `A payload (key id ${name}) can not be decrypted: ${why}.`,
+    {
+      details: { keyId: name },
+      cause,
+    },
+  );
 }

@@ -59,10 +59,17 @@ export interface TaskClient {
   get(taskId: string, principal: Principal): Promise<TaskAnswer>;
   detail(taskId: string, principal: Principal): Promise<TaskDetail>;
   /** Until the task ended, needs a person, or `timeoutMs` passed; answers the state then. Aborting the signal only ends the wait. */
-  wait(taskId: string, principal: Principal, options: { timeoutMs: number; signal?: AbortSignal; onChange?: (answer: TaskAnswer) => void }): Promise<TaskAnswer>;
+  wait(
+    taskId: string,
+    principal: Principal,
+    options: { timeoutMs: number; signal?: AbortSignal; onChange?: (answer: TaskAnswer) => void },
+  ): Promise<TaskAnswer>;
   cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer>;
   resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer>;
-  list(principal: Principal, filter?: { status?: string; action?: string; limit?: number }): Promise<TaskAnswer[]>;
+  list(
+    principal: Principal,
+    filter?: { status?: string; action?: string; limit?: number },
+  ): Promise<TaskAnswer[]>;
   audit(taskId: string, principal: Principal): Promise<AuditEntry[]>;
 }
 

@@ -1,0 +1,26 @@
+import type { Action } from '../contract/implement-action.ts';
+import { HoldfastError } from '../contract/error.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { TaskEngine } from './engine.ts';
+import type { Hints } from './hints.ts';
+
+/** What the parts of the client share. */
+export interface ClientDeps {
+  engine: TaskEngine;
+  ledger: Ledger;
+  actions: ReadonlyMap<string, Action>;
+  /** For sensitive fields (S2.10); undefined when no key is configured. */
+  hashKey: Uint8Array | undefined;
+  hints: Hints;
+  /** Wall clock of this process: for display and local deadlines only, decides nothing durable. */
+  now: () => number;
+}
+
+/** M2.6: unknown, foreign and expired ids read alike. */
+export function taskNotFound(): HoldfastError {
+  return new HoldfastError('task_not_found', 'There is no task of that id that you may see.');
+}
+
+export function isCode(error: unknown, code: HoldfastError['code']): boolean {
+  return error instanceof HoldfastError && error.code === code;
+}

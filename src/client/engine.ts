@@ -1,0 +1,78 @@
+/**
+ * What the client needs of the durable engine, and nothing more: the seam that `TemporalEngine` fills and that tests
+ * drive by hand.
+ *
+ * Every method answers within its own deadline. Only `engine_unavailable` (and, for `start`, `invalid_configuration`)
+ * is thrown: absence, closedness and silence of workers are answers.
+ */
+import type { Resolution, TaskEvent } from '../task/event.ts';
+import type { Json } from '../task/json.ts';
+import type { TaskOutcome } from '../task/outcome.ts';
+import type { Plan } from '../task/plan.ts';
+import type { TaskState } from '../task/state.ts';
+import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
+
+/** The argument of workflow `action` when it was planned and reserved before (interfaces.md "Workflow action"). */
+export interface PlannedStart {
+  v: 1;
+  plan: Plan;
+  input: Json;
+  ordinal: number;
+}
+
+export type StartAnswer =
+  /** Started now, or already running under this id. */
+  | { kind: 'running' }
+  /** A workflow of this id existed and has closed; nothing was started. */
+  | { kind: 'closed' };
+
+/** How the engine sees a task, without asking a worker. */
+export type EngineRecord =
+  | { kind: 'absent' }
+  | {
+      kind: 'present';
+      /** `killed`: terminated, timed out, failed or cancelled by the engine, not by the task itself (S3.8). */
+      state: 'running' | 'completed' | 'killed';
+      tenant: string | null;
+      action: string | null;
+      startedAt: number;
+      closedAt: number | null;
+    };
+
+/** The record, and what the workflow says about itself; `state` null when no worker answered in time. */
+export interface EngineSight {
+  record: EngineRecord;
+  state: TaskState | null;
+}
+
+export type ResultAnswer =
+  | { kind: 'ended'; outcome: TaskOutcome }
+  | { kind: 'killed' }
+  | { kind: 'absent' }
+  /** Not ended when the deadline came. */
+  | { kind: 'open' };
+
+export type DeliveryAnswer =
+  | { kind: 'answered'; reply: MessageReply }
+  /** No worker answered in time: sent as a signal, which the engine keeps until one does. */
+  | { kind: 'stored' }
+  | { kind: 'closed' }
+  | { kind: 'absent' };
+
+export interface TaskEngine {
+  start(taskId: string, start: PlannedStart): Promise<StartAnswer>;
+  record(taskId: string): Promise<EngineRecord>;
+  /** Record and state, asked for together. */
+  sight(taskId: string): Promise<EngineSight>;
+  /** The journal; null when no worker answered in time. */
+  events(taskId: string): Promise<TaskEvent[] | null>;
+  /**
+   * Long-polls until the workflow closed, at most until `deadline` (ms since the epoch). Needs no worker. An aborted
+   * signal ends the poll as the deadline does, over a native connection perhaps not before it.
+   */
+  result(taskId: string, deadline: number, signal?: AbortSignal): Promise<ResultAnswer>;
+  cancel(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
+  resolve(taskId: string, resolution: Resolution): Promise<DeliveryAnswer>;
+  /** What the task was started with, from the first event of its history; null when that is gone or of another shape. */
+  startedWith(taskId: string): Promise<PlannedStart | null>;
+}

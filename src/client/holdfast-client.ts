@@ -1,0 +1,142 @@
+/**
+ * `TaskClient` over a Temporal client and the ledger. Safe to use from many places at once; many may run side by side.
+ *
+ * Owns nothing durable: every promise is kept by the row and the workflow, so a client may die at any point (S1.5).
+ */
+import type { Client } from '@temporalio/client';
+import type { Action } from '../contract/implement-action.ts';
+import type { AuditEntry, Ledger } from '../ledger/ledger.ts';
+import type { Principal } from '../task/plan.ts';
+import { toAnswer } from './answer.ts';
+import type { ClientDeps } from './client-deps.ts';
+import type { TaskEngine } from './engine.ts';
+import { createHints } from './hints.ts';
+import type { Hints } from './hints.ts';
+import { attemptsOfRow, listTasks } from './list.ts';
+import type { TaskFilter } from './list.ts';
+import { Messenger } from './messenger.ts';
+import { Reader } from './reader.ts';
+import { Starter } from './starter.ts';
+import type {
+  MessageAnswer,
+  ResolutionInput,
+  StartRequest,
+  TaskAnswer,
+  TaskClient,
+  TaskDetail,
+} from './task-client.ts';
+import type { TaskFacts } from './task-facts.ts';
+import { TemporalEngine } from './temporal-engine.ts';
+import { Waiter } from './waiter.ts';
+
+export interface HoldfastClientOptions {
+  temporal: Client;
+  ledger: Ledger;
+  /** What may be started here; reading needs none. */
+  actions: readonly Action[];
+  taskQueue: string;
+  /** `deriveHmacKey`; null or absent when no contract has sensitive fields. */
+  hmacKey?: Uint8Array | null;
+  /** Of a worker in this process. Default: a bus nobody publishes to. */
+  hints?: Hints;
+  /** True only where a worker of this process runs on the client's own native connection. */
+  eagerStart?: boolean;
+}
+
+export class HoldfastClient implements TaskClient {
+  readonly #deps: ClientDeps;
+  readonly #reader: Reader;
+  readonly #starter: Starter;
+  readonly #waiter: Waiter;
+  readonly #messenger: Messenger;
+
+  /** `engine` replaces Temporal; for tests that drive it by hand. */
+  constructor(options: HoldfastClientOptions, engine?: TaskEngine) {
+    const { temporal, ledger, actions, taskQueue, hmacKey, hints, eagerStart } = options;
+    this.#deps = {
+      engine:
+        engine ??
+        new TemporalEngine({ temporal, taskQueue, ...(eagerStart !== undefined && { eagerStart }) }),
+      ledger,
+      actions: new Map(actions.map((action) => [action.contract.name, action])),
+      hashKey: hmacKey ?? undefined,
+      hints: hints ?? createHints(),
+      now: Date.now,
+    };
+    this.#reader = new Reader(this.#deps);
+    this.#starter = new Starter(this.#deps, this.#reader);
+    this.#waiter = new Waiter(this.#deps, this.#reader);
+    this.#messenger = new Messenger(this.#deps, this.#reader);
+  }
+
+  async start(request: StartRequest): Promise<TaskAnswer> {
+    return this.#answer(await this.#starter.start(request));
+  }
+
+  async get(taskId: string, principal: Principal): Promise<TaskAnswer> {
+    return this.#answer((await this.#reader.read(taskId, principal.tenant)).facts);
+  }
+
+  async detail(taskId: string, principal: Principal): Promise<TaskDetail> {
+    const { engine, ledger } = this.#deps;
+    const { facts, state, row } = await this.#reader.read(taskId, principal.tenant, { fresh: true });
+    const [answer, events, alerts, attempts] = await Promise.all([
+      this.#answer(facts),
+      state === null ? null : engine.events(row?.taskId ?? taskId),
+      ledger.alerts({ tenant: principal.tenant, taskId: row?.taskId ?? taskId }),
+      state?.attempts ?? (row === null ? [] : attemptsOfRow(ledger, row)),
+    ]);
+    return {
+      ...answer,
+      events: events ?? [],
+      attempts,
+      approval: null,
+      cancelAsked: facts.cancelRequested,
+      nextEligibleAt: facts.nextEligibleAt,
+      lastFailure: state?.lastFailure ?? row?.failure ?? null,
+      alerts: alerts.map(({ id: _id, sentAt: _sentAt, ...alert }) => alert),
+    };
+  }
+
+  async wait(
+    taskId: string,
+    principal: Principal,
+    options: { timeoutMs: number; signal?: AbortSignal; onChange?: (answer: TaskAnswer) => void },
+  ): Promise<TaskAnswer> {
+    const { onChange, ...bounds } = options;
+    const facts = await this.#waiter.wait(taskId, principal.tenant, {
+      ...bounds,
+      ...(onChange && { onChange: (changed) => this.#tell(changed, onChange) }),
+    });
+    return this.#answer(facts);
+  }
+
+  cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
+    return this.#messenger.cancel(taskId, principal, reason);
+  }
+
+  resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer> {
+    return this.#messenger.resolve(taskId, principal, resolution);
+  }
+
+  async list(principal: Principal, filter: TaskFilter = {}): Promise<TaskAnswer[]> {
+    const found = await listTasks(this.#deps.ledger, principal.tenant, filter);
+    return Promise.all(found.map((facts) => this.#answer(facts)));
+  }
+
+  async audit(taskId: string, principal: Principal): Promise<AuditEntry[]> {
+    const entries = await this.#deps.ledger.audit({ taskId });
+    const own = entries.filter(({ tenant }) => tenant === principal.tenant);
+    if (own.length === 0) await this.#reader.read(taskId, principal.tenant); // throws `task_not_found`
+    return own;
+  }
+
+  #answer(facts: TaskFacts): Promise<TaskAnswer> {
+    return toAnswer(this.#deps.ledger, facts);
+  }
+
+  /** A change is news, not the answer: its result, if any, is fetched when the wait answers. */
+  #tell(facts: TaskFacts, onChange: (answer: TaskAnswer) => void): void {
+    void this.#answer({ ...facts, result: null }).then(onChange);
+  }
+}

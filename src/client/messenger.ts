@@ -1,0 +1,112 @@
+/**
+ * Cancel and resolve: intents that must reach the task, whoever is alive.
+ *
+ * Invariants:
+ * 1. An answer `accepted` means durable: a worker took it, or the engine keeps it until one does.
+ * 2. A message to a task that has ended changes nothing and says so (S7.4).
+ * 3. A cancel that finds a task reserved and never started ends it in the ledger, so that nobody starts it later.
+ */
+import { endedWith } from '../task/ends.ts';
+import type { OperationRow } from '../ledger/ledger.ts';
+import type { Principal } from '../task/plan.ts';
+import { taskNotFound } from './client-deps.ts';
+import type { ClientDeps } from './client-deps.ts';
+import type { DeliveryAnswer } from './engine.ts';
+import type { Reader } from './reader.ts';
+import { checkedResolution } from './resolution.ts';
+import type { MessageAnswer, ResolutionInput } from './task-client.ts';
+import { openStatusOf } from './task-facts.ts';
+
+const REASON_LENGTH_MAX = 1_000;
+
+type Send = (taskId: string) => Promise<DeliveryAnswer>;
+
+export class Messenger {
+  readonly #deps: ClientDeps;
+  readonly #reader: Reader;
+
+  constructor(deps: ClientDeps, reader: Reader) {
+    this.#deps = deps;
+    this.#reader = reader;
+  }
+
+  async cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
+    const message = {
+      by: principal.subject,
+      ...(reason !== undefined && { reason: reason.slice(0, REASON_LENGTH_MAX) }),
+    };
+    const send: Send = (id) => this.#deps.engine.cancel(id, message);
+    return this.#send(taskId, principal.tenant, send, (row) => this.#cancelUnstarted(row, message));
+  }
+
+  async resolve(taskId: string, principal: Principal, input: ResolutionInput): Promise<MessageAnswer> {
+    const row = await this.#reader.ownRow(taskId, principal.tenant);
+    const action = row === null ? undefined : this.#deps.actions.get(row.action);
+    const resolution = await checkedResolution(this.#deps.ledger, action, principal, input);
+    const send: Send = (id) => this.#deps.engine.resolve(id, resolution);
+    return this.#send(taskId, principal.tenant, send, (open) => notInAttention(openStatusOf(open)));
+  }
+
+  async #send(
+    taskId: string,
+    tenant: string,
+    send: Send,
+    unstarted: (row: OperationRow) => MessageAnswer | Promise<MessageAnswer>,
+  ): Promise<MessageAnswer> {
+    const row = await this.#reader.ownRow(taskId, tenant);
+    if (row?.end) return ended(row.end.status);
+    if (row === null) await this.#reader.read(taskId, tenant); // authorises: throws `task_not_found`
+    const delivery = await send(taskId);
+    if (delivery.kind === 'answered') return delivery.reply;
+    if (delivery.kind === 'stored')
+      return { accepted: true, code: 'requested', status: row === null ? 'running' : openStatusOf(row) };
+    if (delivery.kind === 'absent' && row?.state === 'reserved') return unstarted(row);
+    return this.#sendToSuccessor(taskId, tenant, send);
+  }
+
+  /** The workflow is closed: it ended, or the engine closed it and the reading started its successor (S3.8). */
+  async #sendToSuccessor(taskId: string, tenant: string, send: Send): Promise<MessageAnswer> {
+    const { facts, row } = await this.#reader.read(taskId, tenant);
+    if (row === null || row.end !== null || row.taskId === taskId) return ended(facts.status);
+    const delivery = await send(row.taskId);
+    if (delivery.kind === 'answered') return delivery.reply;
+    return delivery.kind === 'stored'
+      ? { accepted: true, code: 'requested', status: facts.status }
+      : ended(facts.status);
+  }
+
+  async #cancelUnstarted(
+    row: OperationRow,
+    message: { by: string; reason?: string },
+  ): Promise<MessageAnswer> {
+    const end = endedWith(
+      { plan: null, cancelRequested: true },
+      'cancelled',
+      'Cancelled before anything was sent.',
+    );
+    const { operationId, taskId, ordinal } = row;
+    const notes = [{ type: 'cancel_requested', at: this.#deps.now(), data: message }];
+    const closed = await this.#deps.ledger.closeTask({
+      operationId,
+      taskId,
+      ordinal,
+      attempt: 0,
+      end,
+      notes,
+    });
+    if (closed.kind === 'closed') return { accepted: true, code: 'requested', status: end.status };
+    // Somebody started it meanwhile.
+    const delivery = await this.#deps.engine.cancel(taskId, message);
+    if (delivery.kind === 'absent') throw taskNotFound();
+    return delivery.kind === 'answered'
+      ? delivery.reply
+      : { accepted: true, code: 'requested', status: openStatusOf(closed.row) };
+  }
+}
+
+const ended = (status: string): MessageAnswer => ({ accepted: false, code: 'already_ended', status });
+const notInAttention = (status: string): MessageAnswer => ({
+  accepted: false,
+  code: 'not_in_attention',
+  status,
+});

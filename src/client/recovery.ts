@@ -1,0 +1,94 @@
+/**
+ * What becomes of a task whose workflow the engine closed or lost (S3.8). Never guesses the effect: the ledger's row
+ * says what was sent, and what is in doubt goes on under the next ordinal, which reconciles before anything else.
+ */
+import { taskIdOf } from '../contract/ids.ts';
+import type { OperationRow } from '../ledger/ledger.ts';
+import { committedEnd } from '../task/ends.ts';
+import type { TaskEnd } from '../task/outcome.ts';
+import type { ClientDeps } from './client-deps.ts';
+import type { EngineRecord, PlannedStart } from './engine.ts';
+import { endOfOutcome } from './task-facts.ts';
+
+export type Settled =
+  /** The row has an end now. */
+  | { kind: 'ended'; row: OperationRow }
+  /** A workflow is running for it, under this id. */
+  | { kind: 'running'; taskId: string }
+  /** In doubt, and nobody has the arguments to go on with: the next call with the same key and arguments brings them. */
+  | { kind: 'stranded'; row: OperationRow };
+
+/**
+ * For an open row whose workflow is not running. `own` is what the present call would start it with, for rows whose
+ * history is gone; null when there is no call.
+ */
+export async function settle(
+  deps: ClientDeps,
+  row: OperationRow,
+  record: Exclude<EngineRecord, { state: 'running' }>,
+  own: Omit<PlannedStart, 'ordinal'> | null,
+): Promise<Settled> {
+  if (record.kind === 'absent') return settleAbsent(deps, row, own);
+  const end = record.state === 'completed' && isDecided(row) ? await returnedEnd(deps, row.taskId) : null;
+  return end === null ? recover(deps, row, own) : recordEnd(deps, row, end);
+}
+
+/** The states in which only the end itself is missing. */
+function isDecided({ state }: OperationRow): boolean {
+  return state === 'committed' || state === 'rolled_back' || state === 'abandoned';
+}
+
+/** Never started, deleted, or past the engine's retention. */
+async function settleAbsent(
+  deps: ClientDeps,
+  row: OperationRow,
+  own: Omit<PlannedStart, 'ordinal'> | null,
+): Promise<Settled> {
+  // S7.4: committed, and kept open only for a rollback that no task is left to ask for.
+  if (row.state === 'committed') return recordEnd(deps, row, keptEnd(row));
+  return startAgain(deps, row, (await startedBefore(deps, row)) ?? own);
+}
+
+function keptEnd(row: OperationRow): TaskEnd {
+  const end = committedEnd({ plan: null, cancelRequested: false });
+  return row.effect === 'safe' ? { ...end, effect: 'none' } : end;
+}
+
+async function recover(
+  deps: ClientDeps,
+  row: OperationRow,
+  own: Omit<PlannedStart, 'ordinal'> | null,
+): Promise<Settled> {
+  const start = (await deps.engine.startedWith(row.taskId)) ?? (await startedBefore(deps, row)) ?? own;
+  const recovered = await deps.ledger.recover(row.operationId, row.taskId);
+  if (recovered.kind === 'ended') return { kind: 'ended', row: recovered.row };
+  return startAgain(deps, recovered.row, start);
+}
+
+async function startAgain(
+  deps: ClientDeps,
+  row: OperationRow,
+  start: Omit<PlannedStart, 'ordinal'> | null,
+): Promise<Settled> {
+  if (start === null) return { kind: 'stranded', row };
+  const { plan, input } = start;
+  await deps.engine.start(row.taskId, { v: 1, plan, input, ordinal: row.ordinal });
+  return { kind: 'running', taskId: row.taskId };
+}
+
+/** The start of the ordinal before: a client may have died between `recover` and the start of its successor. */
+async function startedBefore(deps: ClientDeps, row: OperationRow): Promise<PlannedStart | null> {
+  if (row.ordinal < 2) return null;
+  return deps.engine.startedWith(taskIdOf(row.operationId, row.ordinal - 1));
+}
+
+async function returnedEnd(deps: ClientDeps, taskId: string): Promise<TaskEnd | null> {
+  const result = await deps.engine.result(taskId, deps.now() + 1_500);
+  return result.kind === 'ended' ? endOfOutcome(result.outcome) : null;
+}
+
+async function recordEnd(deps: ClientDeps, row: OperationRow, end: TaskEnd): Promise<Settled> {
+  await deps.ledger.recordEnd(row.taskId, end);
+  const written = await deps.ledger.find(row.operationId);
+  return { kind: 'ended', row: written ?? { ...row, end } };
+}

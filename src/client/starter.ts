@@ -1,0 +1,163 @@
+/**
+ * Starting or meeting a task: validate, plan, reserve, start (M1.2, S1.5).
+ *
+ * Invariants:
+ * 1. Nothing is started before its row is reserved; nothing is answered before the start is durable.
+ * 2. One operation, one task at a time: whoever calls with the same key meets it, whichever process reserved it.
+ * 3. A client that died between reserving and starting leaves a row that the next call starts.
+ * 4. A row that has ended answers for itself; the engine is not asked.
+ */
+import { randomBytes } from 'node:crypto';
+import { HoldfastError } from '../contract/error.ts';
+import { base32 } from '../contract/ids.ts';
+import { planOperation } from '../contract/plan-operation.ts';
+import type { PlannedOperation } from '../contract/plan-operation.ts';
+import type { OperationRow, Reserved } from '../ledger/ledger.ts';
+import { isCode } from './client-deps.ts';
+import type { ClientDeps } from './client-deps.ts';
+import type { PlannedStart } from './engine.ts';
+import type { Reader } from './reader.ts';
+import { settle } from './recovery.ts';
+import type { StartRequest } from './task-client.ts';
+import { factsOfOutcome, factsOfStart, replayOfRow } from './task-facts.ts';
+import type { TaskFacts } from './task-facts.ts';
+
+/** How often a call may find that the task it met has just ended with nothing sent, and go round again. */
+const ROUNDS_MAX = 4;
+/** M2.6: task ids carry at least 128 bits. */
+const UNRECORDED_ID_BYTES = 32;
+/** For the returned outcome of a workflow that has closed: one read. */
+const RESULT_DEADLINE_MS = 1_500;
+
+export class Starter {
+  readonly #deps: ClientDeps;
+  readonly #reader: Reader;
+
+  constructor(deps: ClientDeps, reader: Reader) {
+    this.#deps = deps;
+    this.#reader = reader;
+  }
+
+  async start(request: StartRequest): Promise<TaskFacts> {
+    const planned = this.#plan(request);
+    for (let round = 1; round <= ROUNDS_MAX; round += 1) {
+      const reserved = await this.#reserve(planned);
+      const facts =
+        reserved === null ? await this.#startUnrecorded(planned) : await this.#meet(planned, reserved);
+      if (facts !== null) return facts;
+    }
+    throw new HoldfastError('operation_in_progress', 'The operation keeps changing hands just now.', {
+      details: { operationId: planned.plan.operationId },
+    });
+  }
+
+  #plan({ action: name, args, key, principal, attach }: StartRequest): PlannedOperation {
+    const action = this.#deps.actions.get(name);
+    if (!action)
+      throw new HoldfastError(
+        'unknown_action',
+        `No action named ${JSON.stringify(name.slice(0, 64))} is configured here.`,
+      );
+    return planOperation(action, { args, principal, key, attach, hashKey: this.#deps.hashKey });
+  }
+
+  /** Null: the ledger is away, and the contract lets this safe action run unrecorded (field case 16). */
+  async #reserve({ plan, reservation }: PlannedOperation): Promise<Reserved | null> {
+    try {
+      return await this.#deps.ledger.reserve(reservation);
+    } catch (error) {
+      const isOptional = this.#deps.actions.get(plan.action)?.contract.ledger === 'optional';
+      if (isCode(error, 'ledger_unavailable') && isOptional && plan.effect === 'safe') return null;
+      throw error;
+    }
+  }
+
+  async #startUnrecorded({ plan, input }: PlannedOperation): Promise<TaskFacts> {
+    const taskId = `task_${base32(randomBytes(UNRECORDED_ID_BYTES))}`;
+    const unrecorded = { ...plan, recorded: false };
+    await this.#deps.engine.start(taskId, { v: 1, plan: unrecorded, input, ordinal: 1 });
+    return factsOfStart(unrecorded, taskId, this.#deps.now());
+  }
+
+  /** Null: go round again. */
+  async #meet(planned: PlannedOperation, reserved: Reserved): Promise<TaskFacts | null> {
+    switch (reserved.kind) {
+      case 'fresh':
+        return this.#startFresh(planned, reserved);
+      case 'open':
+        return this.#meetOpen(planned, reserved.row, reserved.attached);
+      case 'ended':
+        return replayOfRow(reserved.row);
+      case 'conflict':
+        throw new HoldfastError(
+          'idempotency_conflict',
+          `The key was used before with other arguments; they differ at ${reserved.paths.join(', ') || 'the root'}.`,
+          {
+            details: {
+              paths: reserved.paths,
+              taskId: reserved.row.taskId,
+              operationId: reserved.row.operationId,
+            },
+          },
+        );
+      default:
+        return reserved satisfies never;
+    }
+  }
+
+  async #startFresh(
+    planned: PlannedOperation,
+    { taskId, ordinal }: { taskId: string; ordinal: number },
+  ): Promise<TaskFacts | null> {
+    const { plan } = planned;
+    const started = await this.#deps.engine.start(taskId, startOf(planned, ordinal));
+    if (started.kind === 'running') return factsOfStart(plan, taskId, this.#deps.now());
+    const row = await this.#deps.ledger.find(plan.operationId);
+    if (row === null || row.end !== null || row.taskId !== taskId) return null; // others were faster than this call
+    // The engine remembers a task that the ledger does not: a restored or replaced database. What it did stands.
+    const result = await this.#deps.engine.result(taskId, this.#deps.now() + RESULT_DEADLINE_MS);
+    if (result.kind === 'ended' && result.outcome.effect !== 'none') {
+      const times = { createdAt: row.createdAt, updatedAt: row.updatedAt };
+      return { ...factsOfOutcome(result.outcome, row.tenant, times), replayed: true };
+    }
+    return this.#settle(planned, row, false);
+  }
+
+  async #meetOpen(
+    planned: PlannedOperation,
+    row: OperationRow,
+    attached: boolean,
+  ): Promise<TaskFacts | null> {
+    const own = plannedFor(planned, row);
+    if (row.state === 'reserved') {
+      // S1.5: reserved, perhaps never started. USE_EXISTING meets it where it was.
+      const started = await this.#deps.engine.start(row.taskId, startOf(own, row.ordinal));
+      if (started.kind === 'closed') return this.#settle(own, row, attached);
+    }
+    const { facts, row: now, isStranded } = await this.#reader.read(row.taskId, row.tenant);
+    if (isStranded && now !== null) return this.#settle(own, now, attached);
+    return { ...facts, attached };
+  }
+
+  /** The row is open and its workflow is not running. Null: it has an end now, so reserve again. */
+  async #settle(planned: PlannedOperation, row: OperationRow, attached: boolean): Promise<TaskFacts | null> {
+    const record = await this.#deps.engine.record(row.taskId);
+    const isRunning = record.kind === 'present' && record.state === 'running';
+    const settled = isRunning
+      ? { kind: 'running' as const, taskId: row.taskId }
+      : await settle(this.#deps, row, record, { v: 1, plan: planned.plan, input: planned.input });
+    if (settled.kind !== 'running') return null;
+    const { facts } = await this.#reader.read(settled.taskId, row.tenant);
+    return { ...facts, attached };
+  }
+}
+
+function startOf({ plan, input }: PlannedOperation, ordinal: number): PlannedStart {
+  return { v: 1, plan, input, ordinal };
+}
+
+/** M1.4: a call that met a row by equal arguments takes over that row's identity. */
+function plannedFor(planned: PlannedOperation, row: OperationRow): PlannedOperation {
+  const { operationId, key, keyed } = row;
+  return { ...planned, plan: { ...planned.plan, operationId, key, keyed } };
+}

@@ -1,0 +1,98 @@
+/**
+ * What a task's status says in words, for models and people. Pure and deterministic: the same state gives the same
+ * text. An unknown outcome is said in words a model obeys (M1.5): not done, not failed, do not call again.
+ */
+import type { TaskEffect, TaskError, TaskStatus } from '../task/outcome.ts';
+
+export interface StatusFacts {
+  taskId: string;
+  status: TaskStatus;
+  effect: TaskEffect | null;
+  error: TaskError | null;
+  replayed: boolean;
+  attached: boolean;
+  autoRetry: boolean;
+  cancelRequested: boolean;
+  stale: boolean;
+  attentionAbout: 'effect' | 'rollback' | null;
+  nextEligibleAt: number | null;
+  isResultDropped: boolean;
+}
+
+export function statusMessage(facts: StatusFacts): string {
+  return [mainText(facts), ...remarks(facts)].join(' ');
+}
+
+function mainText(facts: StatusFacts): string {
+  switch (facts.status) {
+    case 'proposed':
+      return 'Accepted and on record; nothing was sent yet.';
+    case 'awaiting_approval':
+      return 'Waiting for a person’s decision; nothing was sent yet.';
+    case 'running':
+      return `At work. ${askFor(facts)}`;
+    case 'reconciling':
+      return `An attempt may have reached the target; Holdfast is finding out whether it did. Not done, not failed. ${doNotCall(facts)}`;
+    case 'verifying':
+      return `Applied; being read back until it is confirmed. ${askFor(facts)}`;
+    case 'backing_off':
+      return `The last attempt failed with nothing applied; the next one begins ${when(facts.nextEligibleAt)}. ${askFor(facts)}`;
+    case 'rolling_back':
+      return `The effect is being undone. ${doNotCall(facts)}`;
+    case 'needs_attention':
+      return facts.attentionAbout === 'rollback'
+        ? `The effect could not be undone; a person is alerted and must resolve it. ${doNotCall(facts)}`
+        : `It is not known whether the effect took place: not done, not failed. A person is alerted and must resolve it. ${doNotCall(facts)}`;
+    case 'completed':
+      return facts.replayed
+        ? 'Done by an earlier call; this is its stored result, nothing was sent now.'
+        : 'Done.';
+    case 'failed':
+      return `${facts.error?.message ?? 'It failed.'} ${effectText(facts)}`;
+    case 'cancelled':
+      return facts.effect === 'rolled_back'
+        ? 'Cancelled; the effect was undone.'
+        : 'Cancelled; nothing was applied.';
+    default:
+      return facts.status satisfies never;
+  }
+}
+
+function effectText(facts: StatusFacts): string {
+  switch (facts.effect) {
+    case 'none':
+      return 'Nothing was applied.';
+    case 'applied':
+      return 'The effect stands.';
+    case 'rolled_back':
+      return 'The effect was undone.';
+    case 'unknown':
+    case null:
+      return `Whether the effect took place is not known: not done, not failed. ${doNotCall(facts)}`;
+    default:
+      return facts.effect satisfies never;
+  }
+}
+
+function remarks(facts: StatusFacts): string[] {
+  const { status } = facts;
+  const isOpen = status !== 'completed' && status !== 'failed' && status !== 'cancelled';
+  return [
+    ...(isOpen && facts.cancelRequested ? ['Cancel requested; the task ends at its next safe point.'] : []),
+    ...(status === 'completed' && facts.cancelRequested
+      ? ['A cancel came after the effect and changed nothing.']
+      : []),
+    ...(status === 'completed' && facts.isResultDropped
+      ? ['The result was too large to keep; its hash and size are.']
+      : []),
+    ...(isOpen && facts.attached ? ['Met an equal call that is still open.'] : []),
+    ...(isOpen && !facts.autoRetry
+      ? ['Called without an idempotency key: an unknown outcome will not be sent again automatically.']
+      : []),
+    ...(facts.stale ? ['This is the last known state; no worker answered just now.'] : []),
+  ];
+}
+
+const askFor = ({ taskId }: StatusFacts): string => `Ask for task ${taskId}.`;
+const doNotCall = ({ taskId }: StatusFacts): string => `Do not call again; ask for task ${taskId}.`;
+const when = (at: number | null): string => (at === null ? 'soon' : `at ${new Date(at).toISOString()}`);

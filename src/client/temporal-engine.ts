@@ -1,0 +1,239 @@
+/**
+ * `TaskEngine` over a Temporal client.
+ *
+ * Invariants:
+ * 1. workflowId is the task id; a running one is met, a closed one never reopened (S1.5, S1.6).
+ * 2. No execution or run timeout and no retry policy is ever set (S3.8).
+ * 3. Every call has a deadline, so nothing here outwaits a dead server or a dead worker.
+ * 4. A message that no worker took in time is left with the engine as a signal: an intent is never lost (S4.8).
+ */
+import { WorkflowNotFoundError } from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import {
+  defineSearchAttributeKey,
+  TypedSearchAttributes,
+  WorkflowExecutionAlreadyStartedError,
+} from '@temporalio/common';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import {
+  cancelSignal,
+  cancelUpdate,
+  eventsQuery,
+  resolveSignal,
+  resolveUpdate,
+  SEARCH_ATTRIBUTES,
+  taskQuery,
+  WORKFLOW_ACTION,
+} from '../../workflows/messages.ts';
+import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
+import type { Resolution, TaskEvent } from '../task/event.ts';
+import type { TaskOutcome } from '../task/outcome.ts';
+import type { TaskState } from '../task/state.ts';
+import { engineError, isDeadline, isWorkflowClosed } from './engine-error.ts';
+import type {
+  DeliveryAnswer,
+  EngineRecord,
+  EngineSight,
+  PlannedStart,
+  ResultAnswer,
+  StartAnswer,
+  TaskEngine,
+} from './engine.ts';
+
+/** A start outlives short outages: within this the Temporal client retries, under the same workflow id. */
+const START_DEADLINE_MS = 10_000;
+/** M2.2: a read never hangs. */
+const READ_DEADLINE_MS = 1_500;
+/** How long a message waits for a worker's answer before it is left with the engine. */
+const ANSWER_DEADLINE_MS = 2_000;
+/**
+ * How soon another worker takes over the workflow task (and the inline step in it) of one that died. Measured:
+ * takeover equals this value. Must stay above the longest inline step (2 s, S2.13).
+ */
+const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
+
+const TENANT = defineSearchAttributeKey(SEARCH_ATTRIBUTES.tenant, 'KEYWORD');
+const ACTION = defineSearchAttributeKey(SEARCH_ATTRIBUTES.action, 'KEYWORD');
+
+export interface TemporalEngineOptions {
+  temporal: Client;
+  taskQueue: string;
+  /** Only where a worker of this process shares the client's (native) connection: the first task skips a hop. */
+  eagerStart?: boolean;
+}
+
+export class TemporalEngine implements TaskEngine {
+  readonly #temporal: Client;
+  readonly #taskQueue: string;
+  readonly #eagerStart: boolean;
+
+  constructor(options: TemporalEngineOptions) {
+    this.#temporal = options.temporal;
+    this.#taskQueue = options.taskQueue;
+    this.#eagerStart = options.eagerStart ?? false;
+  }
+
+  async start(taskId: string, start: PlannedStart): Promise<StartAnswer> {
+    try {
+      await this.#within(START_DEADLINE_MS, () =>
+        this.#temporal.workflow.start(WORKFLOW_ACTION, {
+          workflowId: taskId,
+          taskQueue: this.#taskQueue,
+          args: [start],
+          workflowIdConflictPolicy: 'USE_EXISTING',
+          workflowIdReusePolicy: 'REJECT_DUPLICATE',
+          workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+          requestEagerStart: this.#eagerStart,
+          staticSummary: start.plan.action,
+          typedSearchAttributes: new TypedSearchAttributes([
+            { key: TENANT, value: start.plan.principal.tenant },
+            { key: ACTION, value: start.plan.action },
+          ]),
+        }),
+      );
+      return { kind: 'running' };
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return { kind: 'closed' };
+      throw engineError(error);
+    }
+  }
+
+  async record(taskId: string): Promise<EngineRecord> {
+    try {
+      return recordOf(await this.#within(READ_DEADLINE_MS, () => this.#handle(taskId).describe()));
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return { kind: 'absent' };
+      throw engineError(error);
+    }
+  }
+
+  async sight(taskId: string): Promise<EngineSight> {
+    const [record, state] = await Promise.all([this.record(taskId), this.#state(taskId)]);
+    return { record, state: record.kind === 'present' && record.state !== 'killed' ? state : null };
+  }
+
+  async #state(taskId: string): Promise<TaskState | null> {
+    try {
+      return await this.#within(READ_DEADLINE_MS, () => this.#handle(taskId).query(taskQuery));
+    } catch {
+      return null; // no worker, a busy one, or one that can't replay: the record says what is known
+    }
+  }
+
+  async events(taskId: string): Promise<TaskEvent[] | null> {
+    try {
+      return await this.#within(READ_DEADLINE_MS, () => this.#handle(taskId).query(eventsQuery));
+    } catch {
+      return null;
+    }
+  }
+
+  async result(taskId: string, deadline: number, signal?: AbortSignal): Promise<ResultAnswer> {
+    const poll = () => this.#temporal.withDeadline(deadline, () => this.#handle(taskId).result());
+    try {
+      const outcome = await (signal ? this.#temporal.withAbortSignal(signal, poll) : poll());
+      return { kind: 'ended', outcome: outcome as TaskOutcome };
+    } catch (error) {
+      if (isWorkflowClosed(error)) return { kind: 'killed' };
+      if (error instanceof WorkflowNotFoundError) return { kind: 'absent' };
+      if (isDeadline(error) || signal?.aborted) return { kind: 'open' };
+      throw engineError(error);
+    }
+  }
+
+  async cancel(taskId: string, message: CancelMessage): Promise<DeliveryAnswer> {
+    const handle = this.#handle(taskId);
+    return this.#deliver(
+      () => handle.executeUpdate<MessageReply, [CancelMessage]>(cancelUpdate.name, { args: [message] }),
+      () => handle.signal(cancelSignal, message),
+    );
+  }
+
+  async resolve(taskId: string, resolution: Resolution): Promise<DeliveryAnswer> {
+    const handle = this.#handle(taskId);
+    return this.#deliver(
+      () => handle.executeUpdate(resolveUpdate, { args: [resolution] }),
+      () => handle.signal(resolveSignal, resolution),
+    );
+  }
+
+  async #deliver(update: () => Promise<MessageReply>, signal: () => Promise<void>): Promise<DeliveryAnswer> {
+    try {
+      return { kind: 'answered', reply: await this.#within(ANSWER_DEADLINE_MS, update) };
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return this.#whyNotFound(error.workflowId);
+      if (!isDeadline(error)) throw engineError(error);
+    }
+    try {
+      await this.#within(START_DEADLINE_MS, signal);
+      return { kind: 'stored' };
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return this.#whyNotFound(error.workflowId);
+      throw engineError(error);
+    }
+  }
+
+  /** The engine answers "not found" for messages to closed and to unknown workflows alike. */
+  async #whyNotFound(taskId: string): Promise<DeliveryAnswer> {
+    const record = await this.record(taskId);
+    return record.kind === 'absent' ? { kind: 'absent' } : { kind: 'closed' };
+  }
+
+  async startedWith(taskId: string): Promise<PlannedStart | null> {
+    const { workflowService, options } = this.#temporal.workflow;
+    try {
+      const { history } = await this.#within(READ_DEADLINE_MS, () =>
+        workflowService.getWorkflowExecutionHistory({
+          namespace: options.namespace,
+          execution: { workflowId: taskId },
+          maximumPageSize: 1,
+        }),
+      );
+      const payloads = history?.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads;
+      const [argument] = await decodeArrayFromPayloads(this.#temporal.options.loadedDataConverter, payloads);
+      return isPlannedStart(argument) ? argument : null;
+    } catch {
+      return null;
+    }
+  }
+
+  #handle(taskId: string) {
+    return this.#temporal.workflow.getHandle(taskId);
+  }
+
+  #within<T>(ms: number, call: () => Promise<T>): Promise<T> {
+    return this.#temporal.withDeadline(Date.now() + ms, call);
+  }
+}
+
+function recordOf(description: WorkflowExecutionDescription): EngineRecord {
+  const attributes = description.typedSearchAttributes;
+  return {
+    kind: 'present',
+    state: stateOf(description),
+    tenant: attributes.get(TENANT) ?? null,
+    action: attributes.get(ACTION) ?? null,
+    startedAt: description.startTime.getTime(),
+    closedAt: description.closeTime?.getTime() ?? null,
+  };
+}
+
+function stateOf({ status }: WorkflowExecutionDescription): 'running' | 'completed' | 'killed' {
+  switch (status.name) {
+    case 'COMPLETED':
+      return 'completed';
+    case 'FAILED':
+    case 'CANCELLED':
+    case 'TERMINATED':
+    case 'TIMED_OUT':
+      return 'killed';
+    default:
+      return 'running';
+  }
+}
+
+function isPlannedStart(value: unknown): value is PlannedStart {
+  return (
+    typeof value === 'object' && value !== null && 'plan' in value && 'input' in value && 'ordinal' in value
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * Finds and loads holdfast.config.{ts,js,mjs,…}. TypeScript is loaded by Node itself where it can strip types, else by
+ * c12's loader. No other file, no package.json key, no inheritance, nothing from the network.
+ */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { loadConfig as loadWithC12 } from 'c12';
+import { defineConfig } from '../src/contract/define-config.ts';
+import type { HoldfastConfig } from '../src/contract/define-config.ts';
+import { configurationError } from './configuration-error.ts';
+
+const NAME = 'HOLDFAST_CONFIG';
+const EXPECTED = 'a module whose default export is what `defineConfig({…})` answers';
+
+export interface ConfigFile {
+  /** Absolute; null when there is none. */
+  path: string | null;
+  config: HoldfastConfig;
+}
+
+/** `named` is a file the user asked for: it must exist. Without any file there are no actions. Throws `invalid_configuration`. */
+export async function loadConfigFile(cwd: string, named: string | undefined): Promise<ConfigFile> {
+  const path = named === undefined ? undefined : resolve(cwd, named);
+  if (path !== undefined && !existsSync(path)) {
+    throw configurationError([
+      { name: NAME, problem: `${path} does not exist`, expected: EXPECTED, fix: 'correct the path' },
+    ]);
+  }
+  const { config, _configFile: found } = await load(cwd, path);
+  if (found === undefined) return { path: null, config: { actions: [] } };
+  if (typeof config !== 'object' || config === null || Array.isArray(config)) {
+    const fix = 'export default defineConfig({ actions: [] })';
+    throw configurationError([{ name: found, problem: 'it has no default export', expected: EXPECTED, fix }]);
+  }
+  // Checked again here: a file in plain JavaScript may have left `defineConfig` out.
+  return { path: found, config: defineConfig(config as unknown as HoldfastConfig) };
+}
+
+async function load(cwd: string, path: string | undefined) {
+  try {
+    return await loadWithC12<Record<string, unknown>>({
+      cwd,
+      name: 'holdfast',
+      ...(path !== undefined && { configFile: path }),
+      rcFile: false,
+      globalRc: false,
+      packageJson: false,
+      dotenv: false,
+      extend: false,
+      giget: false,
+      envName: false,
+      jitiOptions: { tryNative: true },
+    });
+  } catch (error) {
+    if (error instanceof Error && error.name === 'HoldfastError') throw error; // by defineConfig or defineAction
+    const why = error instanceof Error ? error.message : String(error);
+    const name = path ?? resolve(cwd, 'holdfast.config');
+    throw configurationError(
+      [
+        {
+          name,
+          problem: `it can not be loaded: ${why}`,
+          expected: EXPECTED,
+          fix: 'run it with node to see the whole error',
+        },
+      ],
+      error,
+    );
+  }
+}

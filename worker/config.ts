@@ -1,0 +1,101 @@
+/**
+ * Reads the whole configuration, once: environment over file over defaults (worker/settings.ts has the table).
+ *
+ * Throws `invalid_configuration` naming every wrong value with its expected shape and the fix, `encryption_key_required`
+ * where a contract has sensitive fields and no key is set, `ledger_unsuitable` for a store that dies with the process.
+ */
+import { resolve } from 'node:path';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import type { ClientConnectConfig } from '@temporalio/envconfig';
+import { deriveHmacKey } from '../src/client/encryption-keys.ts';
+import type { EncryptionKey } from '../src/client/encryption-keys.ts';
+import type { HoldfastConfig } from '../src/contract/define-config.ts';
+import { HoldfastError } from '../src/contract/error.ts';
+import type { Action } from '../src/contract/implement-action.ts';
+import type { Principal } from '../src/task/plan.ts';
+import { loadConfigFile } from './config-file.ts';
+import { configurationError } from './configuration-error.ts';
+import { checkLedgerUrl } from './ledger-url.ts';
+import { readSettings } from './read-settings.ts';
+import type { SettingName, SettingValue } from './settings.ts';
+
+type Settings = { [Name in Exclude<SettingName, 'databaseUrl'>]: SettingValue<Name> };
+
+export interface Config extends Settings {
+  /** Absolute path of the file; null when there is none. */
+  configFile: string | null;
+  /** Absolute. */
+  stateDir: string;
+  /** `sqlite:` with an absolute path, or `postgres://…`. */
+  databaseUrl: string;
+  /** For redaction; null without keys, and then no contract has sensitive fields. */
+  hmacKey: Uint8Array | null;
+  actions: Action[];
+  /** Who the command line and loopback HTTP act as. */
+  principal: Principal;
+  temporal: ClientConnectConfig & { namespace: string };
+  /** The file as written, for what only one part reads (`auth`, `alerts`, `limits`, `gateway`, `setup`). */
+  file: HoldfastConfig;
+}
+
+export interface LoadConfigOptions {
+  /** Default: this process's environment. */
+  env?: NodeJS.ProcessEnv;
+  /** Default: the working directory. */
+  cwd?: string;
+  /** `--config`; wins over HOLDFAST_CONFIG. */
+  file?: string;
+}
+
+export async function loadConfig(options: LoadConfigOptions = {}): Promise<Config> {
+  const env = options.env ?? process.env;
+  const cwd = resolve(options.cwd ?? '.');
+  const { path, config: file } = await loadConfigFile(
+    cwd,
+    options.file ?? (env['HOLDFAST_CONFIG'] || undefined),
+  );
+  const settings = readSettings(env, file);
+  const stateDir = resolve(cwd, settings.stateDir);
+  checkKeyPresence(file.actions, settings.encryptionKeys);
+  return {
+    ...settings,
+    configFile: path,
+    stateDir,
+    databaseUrl: checkLedgerUrl(settings.databaseUrl, cwd, stateDir),
+    hmacKey: deriveHmacKey(settings.encryptionKeys),
+    actions: file.actions,
+    principal: { tenant: settings.tenant, subject: settings.subject, roles: settings.roles },
+    temporal: temporalConfig(env),
+    file,
+  };
+}
+
+/** interfaces.md "Secrets in history": sensitive arguments never reach an engine in plain text. */
+export function checkKeyPresence(actions: readonly Action[], keys: readonly EncryptionKey[]): void {
+  if (keys.length > 0) return;
+  const names = actions
+    .filter(({ contract }) => contract.sensitive.input.length > 0 || contract.sensitive.output.length > 0)
+    .map(({ contract }) => contract.name);
+  if (names.length === 0) return;
+  throw new HoldfastError(
+    'encryption_key_required',
+    `${names.join(', ')}: the contract has sensitive fields, and HOLDFAST_ENCRYPTION_KEY is not set. Make a key with \`openssl rand -base64 32\`.`,
+    { details: { actions: names, name: 'HOLDFAST_ENCRYPTION_KEY' } },
+  );
+}
+
+function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespace: string } {
+  const variables = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  try {
+    const config = loadClientConnectConfig({ overrideEnvVars: Object.fromEntries(variables) });
+    return { ...config, namespace: config.namespace ?? 'default' };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const expected =
+      'what @temporalio/envconfig reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_TLS_…)';
+    throw configurationError(
+      [{ name: 'TEMPORAL_*', problem: why, expected, fix: 'correct the variable or the profile file' }],
+      error,
+    );
+  }
+}

@@ -1,0 +1,61 @@
+/** Prepares the two stores: the ledger's schema and the namespace's search attributes. Safe to repeat and to race. */
+import type { Connection } from '@temporalio/client';
+import type { Ledger } from '../src/ledger/ledger.ts';
+import { SEARCH_ATTRIBUTES } from '../workflows/messages.ts';
+
+/** temporal.api.enums.v1.IndexedValueType */
+const KEYWORD = 2;
+const DATETIME = 6;
+const ALREADY_EXISTS = 6;
+
+const TYPES: Record<string, number> = {
+  [SEARCH_ATTRIBUTES.status]: KEYWORD,
+  [SEARCH_ATTRIBUTES.tenant]: KEYWORD,
+  [SEARCH_ATTRIBUTES.action]: KEYWORD,
+  [SEARCH_ATTRIBUTES.waitingSince]: DATETIME,
+};
+
+/** What the search attributes need of a connection; a client's and a worker's both fit. */
+export interface AttributeConnection {
+  operatorService: Pick<Connection['operatorService'], 'listSearchAttributes' | 'addSearchAttributes'>;
+}
+
+export interface Migrated {
+  ledger: { from: number; to: number };
+  /** Names that were missing. */
+  searchAttributes: string[];
+}
+
+export async function migrate(
+  ledger: Ledger,
+  connection: AttributeConnection,
+  namespace: string,
+): Promise<Migrated> {
+  return {
+    ledger: await ledger.migrate(),
+    searchAttributes: await registerSearchAttributes(connection, namespace),
+  };
+}
+
+export async function registerSearchAttributes(
+  connection: AttributeConnection,
+  namespace: string,
+): Promise<string[]> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing = Object.keys(TYPES).filter((name) => !(name in (customAttributes ?? {})));
+  for (const name of missing) {
+    try {
+      await connection.operatorService.addSearchAttributes({
+        namespace,
+        searchAttributes: { [name]: TYPES[name] ?? KEYWORD },
+      });
+    } catch (error) {
+      if (!isAlreadyThere(error)) throw error;
+    }
+  }
+  return missing;
+}
+
+function isAlreadyThere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === ALREADY_EXISTS;
+}

@@ -1,0 +1,205 @@
+/**
+ * Every setting, once: where it comes from, what it may be, what it means. `docs/configuration.md` is generated from
+ * this table; nothing else reads the environment for Holdfast's own settings.
+ */
+import { userInfo } from 'node:os';
+import { z } from 'zod';
+import { parseDuration } from '../src/contract/duration.ts';
+import { parseEncryptionKeys } from '../src/client/encryption-keys.ts';
+
+interface Setting<Value> {
+  /** The environment variable; it wins over the file. */
+  env: string;
+  /** The key in holdfast.config.ts, dotted; null for what belongs into no file (secrets, who asks). */
+  key: string | null;
+  /** Takes the text of the variable or the value from the file. */
+  schema: z.ZodType<Value>;
+  /** The shape, as an error message says it. */
+  expected: string;
+  fix: string;
+  meaning: string;
+  /** What holds when it is not set, in words. */
+  defaultText: string;
+  default: (() => Value) | null;
+}
+
+const text = z.string().trim().min(1).max(4_096);
+const wholeNumber = (minimum: number, maximum: number) =>
+  z
+    .union([
+      z.number(),
+      z
+        .string()
+        .trim()
+        .regex(/^\d{1,9}$/)
+        .transform(Number),
+    ])
+    .pipe(z.int().min(minimum).max(maximum));
+const duration = (minimumMs: number, maximumMs: number) =>
+  z
+    .union([z.number(), z.string().trim()])
+    .transform((value) => parseDuration(value) ?? Number.NaN)
+    .pipe(z.int().min(minimumMs).max(maximumMs));
+const roles = z
+  .union([z.array(z.string()), z.string().transform((list) => list.split(','))])
+  .transform((list) => list.map((role) => role.trim()).filter((role) => role !== ''))
+  .pipe(z.array(z.string().max(255)).max(100));
+
+const setting = <Value>(value: Setting<Value>): Setting<Value> => value;
+
+export const CONFIG = {
+  stateDir: setting({
+    env: 'HOLDFAST_STATE_DIR',
+    key: 'stateDir',
+    schema: text,
+    expected: 'the path of a directory',
+    fix: 'name a directory on a local disk that this user may write',
+    meaning: 'Where one-machine use keeps its state: the SQLite ledger, the embedded server, generated keys.',
+    defaultText: '`.holdfast` in the working directory',
+    default: () => '.holdfast',
+  }),
+  databaseUrl: setting({
+    env: 'HOLDFAST_DATABASE_URL',
+    key: 'databaseUrl',
+    schema: text.regex(/^(sqlite:.+|postgres(ql)?:\/\/.+)$/),
+    expected: '`sqlite:FILE` or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`',
+    fix: 'use a file on a local disk, or PostgreSQL where several hosts share the ledger',
+    meaning: 'The ledger. It must outlive every process that uses it.',
+    defaultText: '`sqlite:ledger.db` in the state directory',
+    default: null,
+  }),
+  port: setting({
+    env: 'HOLDFAST_PORT',
+    key: 'port',
+    schema: wholeNumber(0, 65_535),
+    expected: 'a port from 1 to 65535, or 0 for any free one',
+    fix: 'set a free port',
+    meaning: 'The HTTP port of gateway, console, health and metrics, on 127.0.0.1.',
+    defaultText: '7400',
+    default: () => 7_400,
+  }),
+  taskQueue: setting({
+    env: 'HOLDFAST_TASK_QUEUE',
+    key: 'taskQueue',
+    schema: text.max(255),
+    expected: 'a name of 1 to 255 characters',
+    fix: 'give gateways and workers that belong together the same name',
+    meaning: 'The Temporal task queue that connects gateways and workers.',
+    defaultText: '`holdfast`',
+    default: () => 'holdfast',
+  }),
+  logLevel: setting({
+    env: 'HOLDFAST_LOG_LEVEL',
+    key: 'logLevel',
+    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    expected: 'one of trace, debug, info, warn, error, fatal, silent',
+    fix: 'use one of these words',
+    meaning: 'What the structured log (standard error) contains. Never arguments or results at any level.',
+    defaultText: '`info`',
+    default: () => 'info',
+  }),
+  maxCachedWorkflows: setting({
+    env: 'HOLDFAST_MAX_CACHED_WORKFLOWS',
+    key: 'worker.maxCachedWorkflows',
+    schema: wholeNumber(2, 100_000),
+    expected: 'a whole number from 2 to 100000',
+    fix: 'allow about 0.4 MB of memory for each',
+    meaning: 'Tasks a worker keeps in memory; others are replayed when something happens to them.',
+    defaultText: '300 (about 120 MB)',
+    default: () => 300,
+  }),
+  activitySlots: setting({
+    env: 'HOLDFAST_ACTIVITY_SLOTS',
+    key: 'worker.activitySlots',
+    schema: wholeNumber(1, 10_000),
+    expected: 'a whole number from 1 to 10000',
+    fix: 'set how many handlers may run at once in one worker',
+    meaning: 'Handlers that run at the same time in one worker.',
+    defaultText: '40',
+    default: () => 40,
+  }),
+  shutdownGraceMs: setting({
+    env: 'HOLDFAST_SHUTDOWN_GRACE',
+    key: 'worker.shutdownGrace',
+    schema: duration(0, 3_600_000),
+    expected: 'a duration such as `15s`, at most `1h`',
+    fix: 'give it a little less than your supervisor’s own kill timeout',
+    meaning:
+      'After SIGTERM or SIGINT: how long running handlers may finish. Then they are aborted and reconciled elsewhere.',
+    defaultText: '`15s`',
+    default: () => 15_000,
+  }),
+  encryptionKeys: setting({
+    env: 'HOLDFAST_ENCRYPTION_KEY',
+    key: null,
+    schema: z.string().transform(parseEncryptionKeys),
+    expected: 'comma-separated keys of 32 bytes in base64, newest first',
+    fix: 'make one with `openssl rand -base64 32`; to rotate, put the new key in front',
+    meaning:
+      'Encrypts what Temporal stores, under the first key; all are tried for reading. Needed by contracts with sensitive fields. Keep the oldest: the hashes of sensitive fields derive from it.',
+    defaultText: 'none: histories are plain text (`holdfast dev` makes one)',
+    default: () => [],
+  }),
+  tenant: setting({
+    env: 'HOLDFAST_TENANT',
+    key: null,
+    schema: text.max(255),
+    expected: 'a name of 1 to 255 characters',
+    fix: 'name the tenant to act for',
+    meaning: 'For the command line and loopback HTTP: whose tasks these are.',
+    defaultText: '`local`',
+    default: () => 'local',
+  }),
+  subject: setting({
+    env: 'HOLDFAST_SUBJECT',
+    key: null,
+    schema: text.max(255),
+    expected: 'a name of 1 to 255 characters',
+    fix: 'name who acts',
+    meaning: 'For the command line and loopback HTTP: who asks and decides.',
+    defaultText: 'the user of the operating system',
+    default: () => userName(),
+  }),
+  roles: setting({
+    env: 'HOLDFAST_ROLES',
+    key: null,
+    schema: roles,
+    expected: 'comma-separated role names, at most 100',
+    fix: 'for example `buyer,operator`',
+    meaning: 'For the command line and loopback HTTP: the roles of the subject.',
+    defaultText: 'none',
+    default: () => [],
+  }),
+} as const;
+
+/** Read by others under these names; listed so that one page has them all. */
+export const FOREIGN_VARIABLES = [
+  {
+    env: 'HOLDFAST_CONFIG',
+    meaning:
+      'The configuration file, like `--config`. Default: `holdfast.config.ts` (or `.js`, `.mjs`) in the working directory.',
+  },
+  { env: 'TEMPORAL_ADDRESS', meaning: 'host:port of Temporal. Default: `localhost:7233`.' },
+  { env: 'TEMPORAL_NAMESPACE', meaning: 'Temporal namespace. Default: `default`.' },
+  { env: 'TEMPORAL_API_KEY', meaning: 'API key for Temporal Cloud or a server that asks for one.' },
+  {
+    env: 'TEMPORAL_TLS, TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH, TEMPORAL_TLS_SERVER_CA_CERT_PATH, TEMPORAL_TLS_SERVER_NAME',
+    meaning: 'TLS to Temporal, as `@temporalio/envconfig` reads it.',
+  },
+  {
+    env: 'TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE',
+    meaning: 'A profile of Temporal’s own configuration file.',
+  },
+  { env: 'TEMPORAL_CLI_PATH', meaning: 'The Temporal binary of `holdfast dev` and `demo`.' },
+] as const;
+
+export type SettingName = keyof typeof CONFIG;
+export type SettingValue<Name extends SettingName> = z.output<(typeof CONFIG)[Name]['schema']>;
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown'; // a container may run under a user id without a name
+  }
+}
