@@ -110,11 +110,11 @@ const configSchema = z.strictObject({
     .strictObject({ maxCachedWorkflows: z.unknown(), activitySlots: z.unknown(), shutdownGrace: z.unknown() })
     .partial()
     .optional(),
-  stateDir: z.unknown(),
-  databaseUrl: z.unknown(),
-  port: z.unknown(),
-  taskQueue: z.unknown(),
-  logLevel: z.unknown(),
+  stateDir: z.unknown().optional(),
+  databaseUrl: z.unknown().optional(),
+  port: z.unknown().optional(),
+  taskQueue: z.unknown().optional(),
+  logLevel: z.unknown().optional(),
 });
 
 /**

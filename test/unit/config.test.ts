@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HoldfastError } from '../../src/contract/error.ts';
+import { loadConfig } from '../../worker/config.ts';
+import { configurationReference } from '../../worker/configuration-reference.ts';
+import { CONFIG } from '../../worker/settings.ts';
+
+let cwd: string;
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'holdfast-config-'));
+});
+afterEach(() => rmSync(cwd, { recursive: true, force: true }));
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const load = (env: Record<string, string> = {}, file?: string) =>
+  loadConfig({ cwd, env, ...(file && { file }) });
+const write = (name: string, text: string) => writeFileSync(join(cwd, name), text);
+
+async function refusal(env: Record<string, string> = {}, file?: string): Promise<HoldfastError> {
+  const error = await load(env, file).then(
+    () => new Error('it was accepted'),
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof Error) || error.name !== 'HoldfastError') throw error;
+  return error as HoldfastError;
+}
+
+const action = (name: string, input = 'z.object({ id: z.string() })') => `
+import { z } from '${ROOT}node_modules/zod/index.js';
+import { defineAction, defineConfig, implementAction, sensitive } from '${ROOT}src/index.ts';
+const contract = defineAction({
+  name: '${name}', version: 1, description: 'a read', effect: 'safe',
+  input: ${input}, output: z.object({}),
+});
+const action: unknown = implementAction(contract, { execute: async () => ({}) });
+`;
+
+describe('without anything set', () => {
+  test('every default holds and points into the working directory', async () => {
+    const config = await load();
+    expect(config).toMatchObject({
+      configFile: null,
+      stateDir: join(cwd, '.holdfast'),
+      databaseUrl: `sqlite:${join(cwd, '.holdfast', 'ledger.db')}`,
+      port: 7400,
+      taskQueue: 'holdfast',
+      actions: [],
+      encryptionKeys: [],
+      hmacKey: null,
+      shutdownGraceMs: 15_000,
+      temporal: { namespace: 'default' },
+    });
+    expect(config.principal.tenant).toBe('local');
+    expect(config.principal.subject).not.toBe('');
+  });
+});
+
+describe('the environment', () => {
+  test('wins over the file, which wins over the default', async () => {
+    write(
+      'holdfast.config.mjs',
+      `export default { actions: [], port: 7501, taskQueue: 'from-file', worker: { shutdownGrace: '2s' } };`,
+    );
+    expect(await load()).toMatchObject({ port: 7501, taskQueue: 'from-file', shutdownGraceMs: 2_000 });
+    expect(await load({ HOLDFAST_PORT: '7502' })).toMatchObject({ port: 7502, taskQueue: 'from-file' });
+    expect(await load({ HOLDFAST_PORT: '' })).toMatchObject({ port: 7501 });
+  });
+
+  test('says who acts on this machine', async () => {
+    const config = await load({
+      HOLDFAST_TENANT: 'acme',
+      HOLDFAST_SUBJECT: 'ann',
+      HOLDFAST_ROLES: 'buyer, operator,',
+    });
+    expect(config.principal).toEqual({ tenant: 'acme', subject: 'ann', roles: ['buyer', 'operator'] });
+  });
+
+  test('is read for Temporal the way Temporal’s own tools read it', async () => {
+    const { temporal } = await load({
+      TEMPORAL_ADDRESS: 'temporal.internal:7233',
+      TEMPORAL_NAMESPACE: 'money',
+    });
+    expect(temporal.namespace).toBe('money');
+    expect(temporal.connectionOptions.address).toBe('temporal.internal:7233');
+  });
+
+  test.each([
+    ['HOLDFAST_PORT', '70000'],
+    ['HOLDFAST_PORT', 'eighty'],
+    ['HOLDFAST_DATABASE_URL', 'mysql://somewhere'],
+    ['HOLDFAST_LOG_LEVEL', 'loud'],
+    ['HOLDFAST_SHUTDOWN_GRACE', '15 seconds'],
+    ['HOLDFAST_ACTIVITY_SLOTS', '0'],
+    ['HOLDFAST_MAX_CACHED_WORKFLOWS', '1'],
+    ['HOLDFAST_ENCRYPTION_KEY', 'short'],
+  ])('%s=%s is refused by name, with the expected shape and the fix', async (name, value) => {
+    const error = await refusal({ [name]: value });
+    expect(error.code).toBe('invalid_configuration');
+    expect(error.message).toContain(name);
+    expect(error.details).toMatchObject({ name, expected: expect.any(String), fix: expect.any(String) });
+  });
+
+  test('has all its wrong values named at once', async () => {
+    const error = await refusal({ HOLDFAST_PORT: 'x', HOLDFAST_LOG_LEVEL: 'y' });
+    expect(error.message).toMatch(/HOLDFAST_PORT[^]*HOLDFAST_LOG_LEVEL/);
+    expect(error.details['issues']).toHaveLength(2);
+  });
+
+  test.each(['sqlite::memory:', 'sqlite:file:x?mode=memory'])(
+    'may not name a ledger that dies with the process: %s [S10.1]',
+    async (url) => {
+      expect((await refusal({ HOLDFAST_DATABASE_URL: url })).code).toBe('ledger_unsuitable');
+    },
+  );
+
+  test('never has the password of a wrong database address repeated', async () => {
+    const error = await refusal({ HOLDFAST_DATABASE_URL: 'postgress://ann:hunter2@db/x' });
+    expect(JSON.stringify([error.message, error.details])).not.toContain('hunter2');
+  });
+});
+
+describe('the file', () => {
+  test('may be TypeScript, with actions in it', async () => {
+    write(
+      'holdfast.config.ts',
+      `${action('look')}\nexport default defineConfig({ actions: [action as never], taskQueue: 'typed' });`,
+    );
+    const config = await load();
+    expect(config.taskQueue).toBe('typed');
+    expect(config.actions.map(({ contract }) => contract.name)).toEqual(['look']);
+    expect(config.configFile).toBe(join(cwd, 'holdfast.config.ts'));
+  });
+
+  test('is found through HOLDFAST_CONFIG and --config, the latter first', async () => {
+    write('one.mjs', `export default { actions: [], port: 7601 };`);
+    write('two.mjs', `export default { actions: [], port: 7602 };`);
+    expect(await load({ HOLDFAST_CONFIG: 'one.mjs' })).toMatchObject({ port: 7601 });
+    expect(await load({ HOLDFAST_CONFIG: 'one.mjs' }, 'two.mjs')).toMatchObject({ port: 7602 });
+  });
+
+  test('that was named must be there', async () => {
+    const error = await refusal({ HOLDFAST_CONFIG: 'missing.ts' });
+    expect(error.code).toBe('invalid_configuration');
+    expect(error.message).toContain('missing.ts');
+  });
+
+  test('that throws is named with what it threw', async () => {
+    write('holdfast.config.mjs', `throw new Error('the database module is missing');`);
+    const error = await refusal();
+    expect(error.code).toBe('invalid_configuration');
+    expect(error.message).toContain('the database module is missing');
+  });
+
+  test('with a misspelt key or a wrong value is refused', async () => {
+    write('holdfast.config.mjs', `export default { actions: [], prot: 1 };`);
+    expect((await refusal()).message).toContain('prot');
+    write('other.mjs', `export default { actions: [], port: 'x' };`);
+    expect((await refusal({}, 'other.mjs')).details).toMatchObject({ name: 'port' });
+  });
+
+  test('with sensitive fields needs a key [S2.10]', async () => {
+    write(
+      'holdfast.config.ts',
+      `${action('pay', 'z.object({ card: sensitive(z.string()) })')}\nexport default defineConfig({ actions: [action as never] });`,
+    );
+    const error = await refusal();
+    expect(error.code).toBe('encryption_key_required');
+    expect(error.message).toContain('pay');
+    const key = randomBytes(32).toString('base64');
+    const config = await load({ HOLDFAST_ENCRYPTION_KEY: key });
+    expect(config.hmacKey).toHaveLength(32);
+  });
+});
+
+test('the page of the configuration names every variable with its default', () => {
+  const page = configurationReference();
+  for (const { env, defaultText } of Object.values(CONFIG)) {
+    expect(page).toContain(`\`${env}\``);
+    expect(page).toContain(defaultText);
+  }
+  expect(page).toContain('TEMPORAL_ADDRESS');
+});
