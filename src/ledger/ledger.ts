@@ -136,7 +136,9 @@ export type RollbackClaimAnswer =
   /** The rollback was carried out by an earlier attempt. */
   | { kind: 'done'; row: OperationRow }
   | { kind: 'busy'; retryAfterMs: number }
-  | { kind: 'stale'; rowAttempt: number };
+  | { kind: 'stale'; rowAttempt: number }
+  /** The parent is in a state from which no rollback starts: `attention` (a person is asked), or nothing was applied. */
+  | { kind: 'closed'; row: OperationRow };
 
 /** The transitions, bound either to the ledger (one transaction each) or to one open transaction (S2.8). */
 export interface Transitions {
@@ -267,9 +269,7 @@ export interface Ledger extends Transitions {
   transaction<T>(work: (transitions: Transitions, tx: unknown) => Promise<T>): Promise<T>;
   findByTask(taskId: string): Promise<OperationRow | null>;
   list(filter: ListFilter): Promise<OperationRow[]>;
-  attempts(
-    operationId: string,
-  ): Promise<
+  attempts(operationId: string): Promise<
     {
       ordinal: number;
       attempt: number;

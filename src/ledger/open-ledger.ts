@@ -1,0 +1,209 @@
+/** The ledger over a store: which transaction each method runs in, and what may be repeated. */
+import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { HoldfastError } from '../contract/error.ts';
+import * as claims from './claim.ts';
+import * as close from './close.ts';
+import { advanceFence } from './fence.ts';
+import type { Ledger, LedgerOptions, Transitions } from './ledger.ts';
+import { SCHEMA_VERSION, migrate, schemaVersion } from './migrations.ts';
+import * as outbox from './outbox.ts';
+import { getPayload, putPayload } from './payload.ts';
+import * as reads from './reads.ts';
+import { reserve } from './reserve.ts';
+import * as rollback from './rollback.ts';
+import * as settle from './settle.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import type { AfterLostCommit, Queries, Store, Tx } from './store.ts';
+import { isDriverError, wrapStoreError } from './store-error.ts';
+import { Unit } from './unit.ts';
+import { verifyAudit } from './verify-audit.ts';
+
+/** Opens the store; changes nothing in it before `migrate`. Throws `ledger_unavailable` or `ledger_unsuitable`. */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  return ledgerOver(
+    await openStore(options).catch((error: unknown) => Promise.reject(wrapStoreError(error))),
+  );
+}
+
+async function openStore({ url, nowMs, allowEphemeral = false }: LedgerOptions): Promise<Store> {
+  if (url.startsWith('sqlite:')) {
+    const path = url.slice('sqlite:'.length);
+    const isEphemeral = path === '' || path === ':memory:';
+    if (isEphemeral && !allowEphemeral) {
+      throw new HoldfastError(
+        'ledger_unsuitable',
+        'A ledger in memory dies with its process. Use `sqlite:FILE`, or PostgreSQL.',
+      );
+    }
+    return SqliteStore.open({ path: isEphemeral ? ':memory:' : path, nowMs: nowMs ?? Date.now });
+  }
+  throw new HoldfastError(
+    'invalid_configuration',
+    'The ledger’s address is neither `sqlite:FILE` nor `postgres://…`.',
+    {
+      details: { setting: 'HOLDFAST_DATABASE_URL' },
+    },
+  );
+}
+
+/** Runs one method's work in the transaction it belongs to. */
+type Run = <T>(work: (unit: Unit) => Promise<T>, afterLostCommit?: AfterLostCommit) => Promise<T>;
+
+/**
+ * What happens when the connection is lost during a commit. `repeat` where a second run finds what the first did and
+ * answers alike; `report` where it would be taken for somebody else's (a claim would be busy, a note said twice): the
+ * caller is told `ledger_unavailable` with outcome `unknown`, and its next, higher attempt reconciles.
+ */
+function transitionsOver(run: Run, queries: Queries): Transitions {
+  return {
+    reserve: (request) => run((unit) => reserve(unit, request), 'repeat'),
+    find: (operationId) => reads.find(queries, operationId),
+    claim: (request) => run((unit) => claims.claim(unit, request)),
+    intend: (claim, options) => run((unit) => claims.intend(unit, claim, options)),
+    renew: (claim, claimMs) => claims.renew(queries, claim, claimMs),
+    owns: (claim) => claims.owns(queries, claim),
+    refuse: (request, reason, end) => run((unit) => settle.refuse(unit, request, reason, end)),
+    release: (claim, failure) => run((unit) => settle.release(unit, claim, failure), 'repeat'),
+    fail: (claim, failure, end) => run((unit) => settle.fail(unit, claim, failure, end), 'repeat'),
+    storeApplied: (claim, result, how) =>
+      run((unit) => settle.storeApplied(unit, claim, result, how), 'repeat'),
+    commit: (claim, result, options) => run((unit) => settle.commit(unit, claim, result, options), 'repeat'),
+    mismatched: (claim, result, reason, alert) =>
+      run((unit) => settle.mismatched(unit, claim, result, reason, alert), 'repeat'),
+    raiseAttention: (claim, failure, alert, result) =>
+      run((unit) => settle.raiseAttention(unit, claim, failure, alert, result), 'repeat'),
+    claimRollback: (request) => run((unit) => rollback.claimRollback(unit, request)),
+    finishRollback: (claim, parent, remains, end) =>
+      run((unit) => rollback.finishRollback(unit, claim, parent, remains, end), 'repeat'),
+    releaseRollback: (claim, failure) =>
+      run((unit) => rollback.releaseRollback(unit, claim, failure), 'repeat'),
+    rollbackAttention: (claim, parent, failure, alert) =>
+      run((unit) => rollback.rollbackAttention(unit, claim, parent, failure, alert), 'repeat'),
+    closeTask: (request) => run((unit) => close.closeTask(unit, request), 'repeat'),
+    resolve: (request) => run((unit) => close.resolve(unit, request)),
+    recordLate: (claim, outcome, alert) =>
+      run((unit) => close.recordLate(unit, claim, outcome, alert), 'repeat'),
+    recover: (operationId, taskId) => run((unit) => close.recover(unit, operationId, taskId), 'repeat'),
+    recordEnd: (taskId, end) => run((unit) => close.recordEnd(unit, taskId, end), 'repeat'),
+    appendAudit: (request) => run((unit) => close.appendAudit(unit, request), 'repeat'),
+  };
+}
+
+/** Set inside `Ledger.transaction`, where a call of the ledger itself would wait for the transaction it is part of. */
+const insideTransaction = new AsyncLocalStorage<true>();
+
+function ledgerOver(store: Store): Ledger {
+  const listeners = new Set<() => void>();
+  const announce = () => {
+    for (const listener of listeners) listener();
+  };
+
+  const guard = async <T>(work: () => Promise<T>): Promise<T> => {
+    assert(
+      !insideTransaction.getStore(),
+      'inside Ledger.transaction only its transitions and its tx may be used (S2.8)',
+    );
+    return work().catch((error: unknown) => Promise.reject(wrapStoreError(error)));
+  };
+
+  const inTransaction = <T>(work: (tx: Tx) => Promise<T>, afterLostCommit: AfterLostCommit): Promise<T> =>
+    guard(() => store.transaction(work, { afterLostCommit, retry: true }));
+
+  const run: Run = async (work, afterLostCommit = 'report') => {
+    let alerted = false;
+    const answer = await inTransaction(async (tx) => {
+      alerted = false;
+      return runUnit(tx, work, () => (alerted = true));
+    }, afterLostCommit);
+    if (alerted) announce();
+    return answer;
+  };
+
+  const read = <T>(work: (db: Store['reads']) => Promise<T>): Promise<T> => guard(() => work(store.reads));
+
+  const queries: Queries = {
+    statements: store.statements,
+    clock: store.clock,
+    query: (statement) => guard(() => store.query(statement)),
+  };
+
+  return {
+    kind: store.kind,
+    ...transitionsOver(run, queries),
+    transaction: (work) => guard(() => transact(store, work, announce)),
+    findByTask: (taskId) => read((db) => reads.findByTask(db, taskId)),
+    list: (filter) => read((db) => reads.list(db, filter)),
+    attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
+    audit: (filter) => read((db) => reads.audit(db, filter)),
+    verifyAudit: (filter) => read((db) => verifyAudit(db, filter)),
+    putPayload: (tenant, value) => inTransaction((tx) => putPayload(tx, tenant, value), 'repeat'),
+    getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
+    advanceFence: (resource, fence) => inTransaction((tx) => advanceFence(tx, resource, fence), 'repeat'),
+    claimOutbox: (limit, leaseMs) =>
+      inTransaction((tx) => outbox.claimOutbox(tx, store.kind, limit, leaseMs), 'report'),
+    markSent: (id, token) => inTransaction((tx) => outbox.markSent(tx, id, token), 'repeat'),
+    giveBack: (id, token, error) => inTransaction((tx) => outbox.giveBack(tx, id, token, error), 'report'),
+    alerts: (filter) => read((db) => outbox.alerts(db, filter)),
+    onOutbox: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    now: () => guard(() => store.now()),
+    check: () => guard(() => check(store)),
+    migrate: () => guard(() => migrate(store)),
+    close: () => guard(() => store.close()),
+  };
+}
+
+async function runUnit<T>(tx: Tx, work: (unit: Unit) => Promise<T>, onAlert: () => void): Promise<T> {
+  const unit = new Unit(tx, onAlert);
+  const answer = await work(unit);
+  await unit.flush();
+  return answer;
+}
+
+/** S2.8. Never run twice: what the caller's work did besides the database is not ours to repeat. */
+async function transact<T>(
+  store: Store,
+  work: (transitions: Transitions, tx: unknown) => Promise<T>,
+  announce: () => void,
+): Promise<T> {
+  let alerted = false;
+  const answer = await store.transaction(
+    (tx) => {
+      const run: Run = (unitWork) => runUnit(tx, unitWork, () => (alerted = true));
+      return insideTransaction.run(true, () => work(transitionsOver(run, tx), tx.kysely));
+    },
+    { afterLostCommit: 'report', retry: false },
+  );
+  if (alerted) announce();
+  return answer;
+}
+
+async function check(store: Store): Promise<{ version: number }> {
+  await store.now();
+  await store.checkPlace();
+  const version = await schemaVersion(store.reads).catch((error: unknown) => {
+    if (isDriverError(error) && isMissingTable(error)) return 0;
+    throw error;
+  });
+  if (version !== SCHEMA_VERSION) {
+    const advice =
+      version < SCHEMA_VERSION ? 'Run `holdfast migrate`.' : 'Install the version of Holdfast that made it.';
+    throw new HoldfastError(
+      'ledger_unsuitable',
+      `The ledger’s schema is version ${version}, not ${SCHEMA_VERSION}. ${advice}`,
+      {
+        details: { version, expected: SCHEMA_VERSION },
+      },
+    );
+  }
+  return { version };
+}
+
+/** PostgreSQL `undefined_table`; SQLite has no code of its own for it. */
+function isMissingTable(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message: string };
+  return code === '42P01' || (code === 'SQLITE_ERROR' && message.startsWith('no such table'));
+}

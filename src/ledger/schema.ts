@@ -1,0 +1,119 @@
+/**
+ * The tables as Kysely sees them, the same on both stores: text, numbers and bytes only. JSON is text (canonical), so
+ * that no database normalises what a hash was made of; truth values are 0 and 1; times are milliseconds since the epoch.
+ */
+import type { Generated } from 'kysely';
+import type { EffectClass } from '../task/plan.ts';
+import type { RowState } from './ledger.ts';
+
+export interface OperationTable {
+  operation_id: string;
+  tenant: string;
+  subject: string;
+  action: string;
+  key: string;
+  keyed: number;
+  contract_version: number;
+  effect: EffectClass;
+  state: RowState;
+  ordinal: number;
+  task_id: string;
+  attempt: number;
+  generation: number;
+  claimed_until: number | null;
+  attempt_deadline: number | null;
+  executions: number;
+  fingerprint_sent: string;
+  fingerprint_input: string;
+  arguments: string;
+  result: string | null;
+  failure: string | null;
+  attention_about: 'effect' | 'rollback' | null;
+  task_end: string | null;
+  late_outcome: string | null;
+  parent_operation_id: string | null;
+  /** 1 while an equal keyless call may attach (M1.4); the partial unique index covers only those rows. */
+  attachable: number;
+  created_at: number;
+  updated_at: number;
+}
+
+/** One granted claim each. A generation is unique in its operation, since it never resets. */
+interface AttemptTable {
+  operation_id: string;
+  generation: number;
+  ordinal: number;
+  attempt: number;
+  task_id: string;
+  claimed_at: number;
+  executing: number;
+  outcome: string | null;
+  finished_at: number | null;
+}
+
+interface AuditTable {
+  task_id: string;
+  seq: number;
+  operation_id: string;
+  tenant: string;
+  type: string;
+  at: string;
+  data: string;
+  hash: string;
+}
+
+interface AuditHeadTable {
+  task_id: string;
+  tenant: string;
+  seq: number;
+  hash: string;
+  created_at: number;
+}
+
+interface FenceTable {
+  resource: string;
+  fence: number;
+  updated_at: number;
+}
+
+interface OutboxTable {
+  id: Generated<number>;
+  type: string;
+  task_id: string;
+  operation_id: string;
+  tenant: string;
+  action: string;
+  message: string;
+  data: string;
+  created_at: number;
+  attempts: Generated<number>;
+  lease_until: number | null;
+  token: string | null;
+  sent_at: number | null;
+  last_error: string | null;
+}
+
+interface PayloadTable {
+  tenant: string;
+  sha256: string;
+  bytes: number;
+  value: Buffer;
+  created_at: number;
+}
+
+interface MigrationTable {
+  version: number;
+  name: string;
+  applied_at: number;
+}
+
+export interface Schema {
+  operation: OperationTable;
+  attempt: AttemptTable;
+  audit: AuditTable;
+  audit_head: AuditHeadTable;
+  fence: FenceTable;
+  outbox: OutboxTable;
+  payload: PayloadTable;
+  migration: MigrationTable;
+}

@@ -1,0 +1,274 @@
+/**
+ * The ledger on SQLite: one machine, one file.
+ *
+ * Owns two connections, a writer behind a queue and a reader that sees the last commit. Never blocks the event loop to
+ * wait for another process: a busy database is asked again later, up to a bound.
+ *
+ * 1. WAL, `synchronous=FULL`: a commit that was answered survives a power cut.
+ * 2. At most one transaction of this store is open, and it began with `BEGIN IMMEDIATE`: it never has to give up its
+ *    snapshot in the middle, so only its beginning can meet SQLITE_BUSY.
+ * 3. Nothing but the open transaction's work uses the writer.
+ */
+import assert from 'node:assert/strict';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely';
+import type { CompiledQuery, QueryResult } from 'kysely';
+import { HoldfastError } from '../contract/error.ts';
+import { Connection, compilerOf, kyselyOn } from './connection.ts';
+import type { DialectParts } from './connection.ts';
+import type { OperationTable } from './schema.ts';
+import { StatementCache } from './statement.ts';
+import type { Statement } from './statement.ts';
+import type { Clock, LockedOperation, Store, Tx } from './store.ts';
+import { driverCode, unavailable } from './store-error.ts';
+
+/** How long a transaction asks for the write lock before it gives up. */
+const BUSY_BOUND_MS = 10_000;
+const STATEMENTS_CACHED_MAX = 500;
+
+const parts: DialectParts = {
+  createAdapter: () => new SqliteAdapter(),
+  createIntrospector: (db) => new SqliteIntrospector(db),
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+};
+
+interface SqliteOptions {
+  path: string;
+  nowMs: () => number;
+}
+
+export class SqliteStore implements Store {
+  readonly kind = 'sqlite';
+  readonly statements = new StatementCache(compilerOf(parts));
+  readonly reads;
+  readonly clock: Clock;
+  readonly #path: string;
+  readonly #nowMs: () => number;
+  readonly #writer: SqliteConnection;
+  readonly #reader: SqliteConnection;
+  readonly #writerKysely;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  static async open({ path, nowMs }: SqliteOptions): Promise<SqliteStore> {
+    const isMemory = path === ':memory:';
+    const place = isMemory ? path : resolve(path);
+    if (!isMemory) createPrivately(place);
+    const writer = await openDatabase(place, ['journal_mode = WAL']);
+    if (isMemory) return new SqliteStore(place, nowMs, writer, writer);
+    try {
+      return new SqliteStore(place, nowMs, writer, await openDatabase(place, ['query_only = ON']));
+    } catch (error) {
+      writer.close();
+      throw error;
+    }
+  }
+
+  /** A database in memory has no second connection: its reads may see an open transaction (tests only). */
+  private constructor(
+    path: string,
+    nowMs: () => number,
+    writer: Database.Database,
+    reader: Database.Database,
+  ) {
+    this.#path = path;
+    this.#nowMs = nowMs;
+    this.clock = { value: nowMs, expression: (value) => sql`${value}` };
+    this.#writer = new SqliteConnection(writer);
+    this.#reader = reader === writer ? this.#writer : new SqliteConnection(reader);
+    this.reads = kyselyOn(parts, this.#reader);
+    this.#writerKysely = kyselyOn(parts, this.#writer);
+  }
+
+  now = (): Promise<number> => Promise.resolve(this.#nowMs());
+
+  query = <Row>(statement: Statement): Promise<Row[]> =>
+    this.#exclusively(() =>
+      whileBusy(() => this.#writer.run(statement.sql, statement.parameters).rows as Row[]),
+    );
+
+  transaction = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
+    this.#exclusively(async () => {
+      await whileBusy(() => this.#writer.run('begin immediate'));
+      try {
+        const answer = await work(this.#tx());
+        this.#commit();
+        return answer;
+      } catch (error) {
+        this.#writer.rollBack();
+        throw error;
+      }
+    });
+
+  async checkPlace(): Promise<void> {
+    if (this.#path === ':memory:') return;
+    const { type } = await statfs(this.#path);
+    const shared = SHARED_FILE_SYSTEMS.get(type);
+    if (shared === undefined) return;
+    throw new HoldfastError(
+      'ledger_unsuitable',
+      `The SQLite ledger lies on a file system shared by hosts (${shared}), where its locks do not hold. Use a local disk, or PostgreSQL.`,
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#exclusively(() => {
+      this.#writer.close();
+      this.#reader.close();
+      return Promise.resolve();
+    });
+  }
+
+  /** One after the other, in the order of the calls, whether the one before succeeded or not. */
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#queue.then(work, work);
+    this.#queue = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** After an error of the disk itself the commit record may still be found when the file is opened next. */
+  #commit(): void {
+    try {
+      this.#writer.run('commit');
+    } catch (error) {
+      throw unavailable(driverCode(error), 'unknown');
+    }
+  }
+
+  #tx(): Tx {
+    const writer = this.#writer;
+    return {
+      kysely: this.#writerKysely,
+      statements: this.statements,
+      clock: this.clock,
+      now: this.now,
+      lockOperation: (operationId) => Promise.resolve(this.#lockOperation(operationId)),
+      send: ({ sql, parameters }, rows) => {
+        const { changes } = writer.run(sql, parameters);
+        if (rows !== undefined) assert.equal(changes, rows, 'a guarded write changed another number of rows');
+      },
+      query: <Row>({ sql, parameters }: Statement) =>
+        Promise.resolve(writer.run(sql, parameters).rows as Row[]),
+    };
+  }
+
+  /** The open transaction holds the database's only write lock, so reading is locking. */
+  #lockOperation(operationId: string): LockedOperation | null {
+    const { sql, parameters } = this.statements.get('lock operation', { operationId }, (db, slots) =>
+      db
+        .selectFrom('operation as o')
+        .innerJoin('audit_head as h', 'h.task_id', 'o.task_id')
+        .selectAll('o')
+        .select(['h.seq as head_seq', 'h.hash as head_hash'])
+        .where('o.operation_id', '=', slots.operationId),
+    );
+    const [row] = this.#writer.run(sql, parameters).rows as (OperationTable & {
+      head_seq: number;
+      head_hash: string;
+    })[];
+    if (!row) return null;
+    const { head_seq: seq, head_hash: hash, ...record } = row;
+    return { record, head: { seq, hash }, now: this.#nowMs() };
+  }
+}
+
+class SqliteConnection extends Connection {
+  readonly #database: Database.Database;
+  readonly #prepared = new Map<string, Database.Statement>();
+
+  constructor(database: Database.Database) {
+    super();
+    this.#database = database;
+  }
+
+  run(
+    sql: string,
+    parameters: readonly unknown[] = [],
+  ): { rows: unknown[]; changes: number; insertId?: bigint } {
+    const statement = this.#prepare(sql);
+    if (statement.reader) return { rows: statement.all(...parameters), changes: 0 };
+    const { changes, lastInsertRowid } = statement.run(...parameters);
+    return { rows: [], changes, insertId: BigInt(lastInsertRowid) };
+  }
+
+  /** SQLite itself rolls back after some errors (a full disk), so there may be nothing left to roll back. */
+  rollBack(): void {
+    if (this.#database.inTransaction) this.run('rollback');
+  }
+
+  close(): void {
+    this.#prepared.clear();
+    this.#database.close();
+  }
+
+  /** Inside a transaction nothing is ever busy; a read may meet another process that recovers or closes the file. */
+  override async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    const { rows, changes, insertId } = await whileBusy(() => this.run(sql, parameters));
+    return {
+      rows: rows as Row[],
+      numAffectedRows: BigInt(changes),
+      ...(insertId !== undefined && { insertId }),
+    };
+  }
+
+  #prepare(sql: string): Database.Statement {
+    const known = this.#prepared.get(sql);
+    if (known) return known;
+    if (this.#prepared.size >= STATEMENTS_CACHED_MAX) this.#prepared.clear();
+    const statement = this.#database.prepare(sql);
+    this.#prepared.set(sql, statement);
+    return statement;
+  }
+}
+
+/** Asks again while another process holds the lock. Jitter, so that those who met once don't meet again. */
+async function whileBusy<T>(work: () => T): Promise<T> {
+  for (const deadline = Date.now() + BUSY_BOUND_MS; ; await delay(1 + Math.random() * 8)) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (Date.now() >= deadline) throw unavailable(driverCode(error), 'rolled_back');
+    }
+  }
+}
+
+async function openDatabase(path: string, pragmas: string[]): Promise<Database.Database> {
+  // timeout 0: the driver's own wait blocks the event loop.
+  const database = new Database(path, { timeout: 0 });
+  try {
+    for (const pragma of ['synchronous = FULL', 'foreign_keys = ON', ...pragmas]) {
+      await whileBusy(() => database.pragma(pragma));
+    }
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** The file holds business data: only its owner may read it. */
+function createPrivately(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, 'a', 0o600));
+}
+
+const isBusy = (error: unknown): boolean => /^SQLITE_(BUSY|LOCKED)/.test(driverCode(error));
+
+/** statfs magic numbers of file systems whose locks or shared memory do not hold between hosts. */
+const SHARED_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB2'],
+  [0x01021997, '9P'],
+  [0x00c36400, 'Ceph'],
+  [0x5346414f, 'AFS'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x47504653, 'GPFS'],
+  [0x01161970, 'GFS2'],
+  [0x7461636f, 'OCFS2'],
+]);
