@@ -1,0 +1,145 @@
+/** `holdfast tasks` and `holdfast task show|watch|cancel|resolve ID`. */
+import { InvalidArgumentError } from 'commander';
+import type { ResolutionInput } from '../../client/task-client.ts';
+import { parseCount, parseJsonOption } from '../arguments.ts';
+import { EXIT, exitCodeOfStatus } from '../exit-code.ts';
+import type { CommandSite } from '../program.ts';
+import { withSession } from '../session.ts';
+import {
+  answerJson,
+  detailJson,
+  paintStatus,
+  writeAnswer,
+  writeTasks,
+  writeTimeline,
+} from '../task-lines.ts';
+import { waitToEnd } from '../wait-to-end.ts';
+
+const LIST_MAXIMUM = 1_000;
+
+export function addTaskCommands(site: CommandSite): void {
+  addList(site);
+  const task = site.program.command('task').description('one task: show, watch, cancel, resolve');
+  addShow(site, task);
+  addCancel(site, task);
+  addResolve(site, task);
+}
+
+function addList({ program, run }: CommandSite): void {
+  program
+    .command('tasks')
+    .description('list tasks, newest first')
+    .option('--status <status>', 'only these: open, ended, or a status such as needs_attention')
+    .option('--action <name>', 'only calls of this action')
+    .option('--limit <n>', `how many, at most ${LIST_MAXIMUM}`, '50')
+    .action(
+      run(async (report, options, given: { status?: string; action?: string; limit: string }) =>
+        withSession(options, async ({ client, principal }) => {
+          const tasks = await client.list(principal, {
+            limit: parseCount('--limit', given.limit, LIST_MAXIMUM),
+            ...(given.status !== undefined && { status: given.status }),
+            ...(given.action !== undefined && { action: given.action }),
+          });
+          report.answer(tasks.map(answerJson), (terminal) => writeTasks(terminal, tasks, Date.now()));
+          return EXIT.done;
+        }),
+      ),
+    );
+}
+
+type Group = CommandSite['program'];
+
+function addShow({ run }: CommandSite, task: Group): void {
+  task
+    .command('show <id>')
+    .description('what was checked, sent, verified, retried and undone, and when')
+    .action(
+      run(async (report, options, id: string) =>
+        withSession(options, async ({ client, principal }) => {
+          const detail = await client.detail(id, principal);
+          report.answer(detailJson(detail), (terminal) => writeTimeline(terminal, detail));
+          return EXIT.done;
+        }),
+      ),
+    );
+  task
+    .command('watch <id>')
+    .description('follow a task until it has ended or needs a person')
+    .action(
+      run(async (report, options, id: string) =>
+        withSession(options, async (session) => {
+          const answer = await waitToEnd(session, id, report);
+          report.answer(answerJson(answer), (terminal) => writeAnswer(terminal, answer));
+          return exitCodeOfStatus(answer.status);
+        }),
+      ),
+    );
+}
+
+function addCancel({ run }: CommandSite, task: Group): void {
+  task
+    .command('cancel <id>')
+    .description('ask a task to stop; answers "requested", and the task says what became of it')
+    .option('--reason <text>', 'kept in the journal')
+    .option('--wait', 'wait until the task has ended')
+    .action(
+      run(async (report, options, id: string, given: { reason?: string; wait?: boolean }) =>
+        withSession(options, async (session) => {
+          const { client, principal } = session;
+          const reply = await client.cancel(id, principal, given.reason);
+          if (given.wait !== true) {
+            report.answer({ taskId: id, ...reply }, (terminal) =>
+              terminal.write(reply.accepted ? 'requested' : reply.code),
+            );
+            return EXIT.done;
+          }
+          if (!report.isJson) report.terminal.write(reply.accepted ? 'requested' : reply.code);
+          const answer = await waitToEnd(session, id, report);
+          report.answer(answerJson(answer), (terminal) => writeAnswer(terminal, answer));
+          return answer.status === 'cancelled' || answer.status === 'completed'
+            ? EXIT.done
+            : exitCodeOfStatus(answer.status);
+        }),
+      ),
+    );
+}
+
+interface ResolveOptions {
+  as: ResolutionInput['as'];
+  result?: string;
+  note?: string;
+}
+
+function parseResolution(text: string): ResolutionInput['as'] {
+  if (text === 'applied' || text === 'not_applied' || text === 'abandoned') return text;
+  throw new InvalidArgumentError('Write applied, not_applied or abandoned.');
+}
+
+function addResolve({ run }: CommandSite, task: Group): void {
+  task
+    .command('resolve <id>')
+    .description('say what happened, for a task in needs_attention')
+    .requiredOption('--as <what>', 'applied, not_applied or abandoned', parseResolution)
+    .option('--result <json>', 'with applied: the result, where the ledger has none')
+    .option('--note <text>', 'why; kept in the audit')
+    .action(
+      run(async (report, options, id: string, given: ResolveOptions) =>
+        withSession(options, async ({ client, principal }) => {
+          const note = given.note === undefined ? {} : { note: given.note };
+          const result =
+            given.result === undefined ? {} : { result: parseJsonOption('--result', given.result) };
+          const resolution: ResolutionInput =
+            given.as === 'applied' ? { as: 'applied', ...result, ...note } : { as: given.as, ...note };
+          const reply = await client.resolve(id, principal, resolution);
+          report.answer({ taskId: id, ...reply }, (terminal) =>
+            terminal.write(
+              reply.accepted
+                ? `requested; the task is ${paintStatus(terminal, 'running')} again: holdfast task watch ${id}`
+                : reply.code,
+            ),
+          );
+          return reply.accepted ? EXIT.done : EXIT.failed;
+        }),
+      ),
+    );
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+/** Entry of the `holdfast` command. Checks Node before anything else is loaded: native parts crash on an older one. */
+const NODE_MINIMUM = [22, 12] as const;
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < NODE_MINIMUM[0] || (major === NODE_MINIMUM[0] && minor < NODE_MINIMUM[1])) {
+  console.error(
+    `holdfast needs Node ${NODE_MINIMUM.join('.')} or newer and was started with ${process.versions.node}. ` +
+      'Inside the project `npx holdfast` and `npm run` bring a newer one; elsewhere install Node 24.',
+  );
+  process.exitCode = 2;
+} else {
+  const { runProgram } = await import('./program.ts');
+  process.exitCode = await runProgram(process.argv.slice(2));
+}

@@ -1,0 +1,135 @@
+/** `task show`: a task's journal as a timeline a person can read: what was checked, sent, verified, retried, undone, when. */
+import type { TaskEvent } from '../task/event.ts';
+import type { OperationOutcome, TaskEnd } from '../task/outcome.ts';
+import { humanDuration } from './terminal.ts';
+
+export interface TimelineRow {
+  at: number;
+  /** Since the first event, for reading durations at a glance. */
+  since: string;
+  what: string;
+  detail: string;
+}
+
+export function timelineOf(events: readonly TaskEvent[]): TimelineRow[] {
+  const start = events[0]?.at ?? 0;
+  return events.map((event) => {
+    const [what, detail] = describe(event);
+    return { at: event.at, since: `+${humanDuration(event.at - start)}`, what, detail };
+  });
+}
+
+function describe(event: TaskEvent): [what: string, detail: string] {
+  switch (event.type) {
+    case 'task_started':
+      return ['started', event.data.plan === null ? 'bare, to be planned' : planLine(event.data.plan)];
+    case 'plan_scheduled':
+      return ['planning', ''];
+    case 'planned':
+      return ['planned', planLine(event.data.plan)];
+    case 'plan_refused':
+      return ['refused', endLine(event.data.end)];
+    case 'attempt_scheduled':
+      return [
+        event.data.purpose === 'execute' ? `attempt ${event.data.attempt}` : `look ${event.data.attempt}`,
+        event.data.inline ? 'in the workflow task' : '',
+      ];
+    case 'attempt_finished':
+      return outcomeLine(event.data.outcome);
+    case 'rollback_scheduled':
+      return ['rolling back', event.data.reason];
+    case 'rollback_finished':
+      return event.data.outcome.kind === 'rolledBack'
+        ? ['rolled back', event.data.outcome.remains ?? '']
+        : [
+            'rollback not done',
+            'failure' in event.data.outcome ? event.data.outcome.failure.message : 'stale',
+          ];
+    case 'close_scheduled':
+      return ['closing', event.data.end.cause];
+    case 'close_finished':
+      return ['closed', event.data.outcome.kind === 'closed' ? '' : event.data.outcome.kind];
+    case 'resolve_requested':
+      return ['resolved by a person', `${event.data.resolution.as} by ${event.data.resolution.by}`];
+    case 'resolve_scheduled':
+      return ['taking the resolution over', ''];
+    case 'resolve_finished':
+      return ['resolution recorded', event.data.end === null ? 'the task goes on' : endLine(event.data.end)];
+    case 'step_lost':
+      return ['worker lost', event.data.failure.message];
+    case 'backoff_scheduled':
+      return ['waiting', `${humanDuration(event.data.delayMs)}: ${event.data.failure.message}`];
+    case 'retries_exhausted':
+      return ['retries spent', event.data.failure.message];
+    case 'run_deadline_passed':
+      return ['run deadline passed', 'no new execution begins'];
+    case 'cancel_requested':
+      return [
+        'cancel requested',
+        `by ${event.data.by}${event.data.reason === undefined ? '' : `: ${event.data.reason}`}`,
+      ];
+    case 'attempt_abort_requested':
+      return ['attempt told to stop', ''];
+    case 'message_ignored':
+      return ['message ignored', `${event.data.message}: ${event.data.code}`];
+    case 'task_ended':
+      return [event.data.end.status, endLine(event.data.end)];
+    default:
+      return event satisfies never;
+  }
+}
+
+function planLine(plan: {
+  effect: string;
+  rollback: { kind: string };
+  contractVersion: number;
+  keyed: boolean;
+}): string {
+  const key = plan.keyed ? 'keyed' : 'no key: never re-sent automatically';
+  return `v${plan.contractVersion}, ${plan.effect}, rollback ${plan.rollback.kind}, ${key}`;
+}
+
+function endLine(end: TaskEnd): string {
+  const effect = `effect ${end.effect.replace('_', ' ')}`;
+  return end.error === null ? effect : `${effect}: ${end.error.message}`;
+}
+
+function outcomeLine(outcome: OperationOutcome): [what: string, detail: string] {
+  switch (outcome.kind) {
+    case 'committed':
+      return ['verified, committed', outcome.replayed ? 'by an earlier task; nothing sent now' : ''];
+    case 'refused':
+      return ['precondition false', `nothing sent: ${outcome.reason}`];
+    case 'released':
+      return ['not applied', outcome.failure.message];
+    case 'failed':
+      return ['failed for good', `nothing applied: ${outcome.failure.message}`];
+    case 'notYet':
+      return ['applied, not visible yet', outcome.reason ?? ''];
+    case 'mismatch':
+      return ['verification failed', outcome.reason];
+    case 'unknown':
+      return [
+        outcome.attention ? 'outcome unknown, a person is asked' : 'outcome unknown',
+        outcome.failure.message,
+      ];
+    case 'busy':
+      return [
+        outcome.reason === 'claimed' ? 'another holder is at work' : 'a request may still land',
+        `looking again in ${humanDuration(outcome.retryAfterMs)}`,
+      ];
+    case 'fenceStale':
+      return [
+        'fence is stale',
+        outcome.superseded ? 'another run took over' : `continuing after attempt ${outcome.rowAttempt}`,
+      ];
+    case 'conflict':
+      return ['key used with other arguments', outcome.paths.join(', ')];
+    case 'spent':
+      return ['key is spent', endLine(outcome.end)];
+    case 'needsApproval':
+      return ['approval needed', outcome.reason];
+    default:
+      return outcome satisfies never;
+  }
+}
