@@ -14,7 +14,7 @@ export interface CancelMessage {
 /** What an update answers: the request is on record, or why it changes nothing. */
 export interface MessageReply {
   accepted: boolean;
-  code: 'requested' | 'already_requested' | 'already_ended' | 'not_in_attention';
+  code: 'requested' | 'already_requested' | 'already_ended' | 'not_in_attention' | 'invalid_resolution';
   status: string;
 }
 

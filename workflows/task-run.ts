@@ -14,16 +14,19 @@ type AttemptVerdict = Extract<Verdict, { do: 'attempt' }>;
 type RollbackVerdict = Extract<Verdict, { do: 'rollback' }>;
 type CloseVerdict = Extract<Verdict, { do: 'close' }>;
 type BackoffVerdict = Extract<Verdict, { do: 'backoff' }>;
+type ResolveVerdict = Extract<Verdict, { do: 'resolve' }>;
 type EndVerdict = Extract<Verdict, { do: 'end' }>;
 
-/** The ledger is away: how long until the notes are tried again. */
-const NOTES_RETRY_MS = 5_000;
+/** The ledger is away: how long until the notes are tried again, doubling. */
+const NOTES_RETRY_INITIAL_MS = 1_000;
+const NOTES_RETRY_MAXIMUM_MS = 60_000;
 
 export class TaskRun {
   private readonly journal: Journal;
   /** The validated input; for a bare task known only once it has planned. */
   input: Json;
   private readonly bare: BareStart | null;
+  private notesLostInARow = 0;
 
   constructor(journal: Journal, input: Json, bare: BareStart | null) {
     this.journal = journal;
@@ -44,7 +47,7 @@ export class TaskRun {
       case 'close':
         return this.close(verdict);
       case 'resolve':
-        return this.resolve(verdict.attempt);
+        return this.resolve(verdict);
       case 'backoff':
         return this.backOff(verdict);
       case 'end':
@@ -56,19 +59,24 @@ export class TaskRun {
     }
   }
 
-  /** Before a task waits for a person or ends: what no ledger transaction has carried (S10.3). Tried until the ledger takes it. */
+  /**
+   * S10.3: hands the audit what no ledger transaction has carried. One try; when the ledger is away it waits before it
+   * returns, and the caller comes again.
+   */
   async flushNotes(): Promise<void> {
-    const { plan, seq, taskId } = this.journal.state;
-    const notes = this.journal.unaudited();
-    if (plan === null || notes.length === 0 || !plan.recorded) return;
-    for (;;) {
-      const [lost] = await stepEvents(null, async () => {
-        await ledgerActivities.recordNotes({ plan, taskId, journal: notes });
-        return [];
-      });
-      if (lost === undefined) return this.journal.audited(seq);
-      await sleep(NOTES_RETRY_MS);
+    const { seq, taskId } = this.journal.state;
+    const plan = this.planned();
+    const [lost] = await stepEvents(null, async () => {
+      await ledgerActivities.recordNotes({ plan, taskId, journal: this.journal.unaudited() });
+      return [];
+    });
+    if (lost === undefined) {
+      this.notesLostInARow = 0;
+      return this.journal.audited(seq);
     }
+    const retryMs = NOTES_RETRY_INITIAL_MS * 2 ** Math.min(this.notesLostInARow, 10);
+    this.notesLostInARow += 1;
+    await sleep(Math.min(retryMs, NOTES_RETRY_MAXIMUM_MS));
   }
 
   private async plan(): Promise<void> {
@@ -117,15 +125,13 @@ export class TaskRun {
     });
   }
 
-  private async resolve(attempt: number): Promise<void> {
-    const { phase } = this.journal.state;
-    if (phase.kind !== 'ready' || phase.step.kind !== 'resolve') throw new Error('nothing to resolve');
-    const { resolution, about } = phase.step;
-    const request = { ...this.common(), attempt, resolution, about };
+  private async resolve(verdict: ResolveVerdict): Promise<void> {
+    const { attempt, resolution, about, end } = verdict;
+    const request = { ...this.common(), attempt, resolution, about, end };
     this.journal.append({ type: 'resolve_scheduled', data: { attempt } });
     await this.run(null, async () => {
-      const { end } = await ledgerActivities.resolveOperation(request);
-      return [{ type: 'resolve_finished', data: { end } }];
+      const answer = await ledgerActivities.resolveOperation(request);
+      return [{ type: 'resolve_finished', data: { end: answer.end } }];
     });
   }
 
@@ -138,9 +144,7 @@ export class TaskRun {
     });
   }
 
-  private async end(verdict: EndVerdict): Promise<void> {
-    await this.flushNotes();
-    const { end, result, replayed } = verdict;
+  private end({ end, result, replayed }: EndVerdict): void {
     this.journal.append({ type: 'task_ended', data: { end, result, replayed } });
   }
 

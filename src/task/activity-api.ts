@@ -13,7 +13,7 @@ export interface AttemptRequest {
   attempt: number;
   purpose: AttemptPurpose;
   inline: boolean;
-  /** The verify deadline has passed: one last look, then `attention` (S2.6). */
+  /** The last look: an effect still invisible (the verify deadline has passed) or still unknown goes to `attention` (S2.6, S5.3). */
   verifyFinal: boolean;
   /** Journal entries that ride in this attempt's ledger transactions (S10.3). */
   journal: AuditNote[];
@@ -48,6 +48,8 @@ export interface ResolveRequest {
   attempt: number;
   about: 'effect' | 'rollback';
   resolution: Resolution;
+  /** What this resolution ends the task with once the ledger took it; null when the task goes on. */
+  end: TaskEnd | null;
   journal: AuditNote[];
 }
 
@@ -78,12 +80,20 @@ export interface AuditNote {
   data: JsonObject;
 }
 
-/** The activities of workflow `action`, by their persisted names. */
+/**
+ * The activities of workflow `action`, by their persisted names.
+ *
+ * Each may run more than once (its worker dies after the ledger took it): a repeat answers as the first would have.
+ * Each answers only once every note of `journal` is in the audit, whatever the outcome (S10.3).
+ */
 export interface TaskActivities {
   attemptOperation(request: AttemptRequest): Promise<OperationOutcome>;
   rollbackOperation(request: RollbackRequest): Promise<RollbackOutcome>;
   closeOperation(request: CloseRequest): Promise<CloseOutcome>;
-  /** Writes a person's resolution into the ledger; `fenceStale` semantics don't apply, the row must be in `attention`. */
+  /**
+   * Writes a person's resolution into the ledger and answers `request.end`. Where the row is not in `attention` (an
+   * earlier run of this activity took it over) it changes nothing and answers the row's recorded end, else null.
+   */
   resolveOperation(request: ResolveRequest): Promise<{ end: TaskEnd | null }>;
   /** Flushes transitions without a ledger change before a task ends or waits for a person (S10.3). */
   recordNotes(request: { plan: Plan; taskId: string; journal: AuditNote[] }): Promise<void>;

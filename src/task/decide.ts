@@ -6,12 +6,14 @@
  * 1. No verdict begins an execution after a cancel was requested, the run deadline passed, or the retries were spent.
  * 2. A task in doubt is settled before it is closed: no end claims `none` while an attempt may have reached the world.
  * 3. One step at a time: while one is working the verdict is to wait for it.
+ * 4. Whatever repeats without an end in sight waits between two turns.
  */
-import type { AttemptPurpose, NewEvent, RollbackReason, Step } from './event.ts';
-import { endedWith } from './ends.ts';
+import type { AttemptPurpose, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
+import { endedWith, resolvedEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
-import type { TaskState } from './state.ts';
+import { isExecution } from './phase.ts';
+import type { Phase, TaskState } from './state.ts';
 
 export type Verdict =
   /** Put this into the journal, then decide again. */
@@ -20,7 +22,13 @@ export type Verdict =
   | { do: 'attempt'; attempt: number; purpose: AttemptPurpose; inline: boolean; verifyFinal: boolean }
   | { do: 'rollback'; attempt: number; reason: RollbackReason; final: boolean }
   | { do: 'close'; end: TaskEnd }
-  | { do: 'resolve'; attempt: number }
+  | {
+      do: 'resolve';
+      attempt: number;
+      resolution: Resolution;
+      about: 'effect' | 'rollback';
+      end: TaskEnd | null;
+    }
   /** Wait a random time up to `capMs` but at least `floorMs` (full jitter), then the step again. */
   | { do: 'backoff'; failure: Failure; spendsRetry: boolean; floorMs: number; capMs: number }
   /** Until the clock reads `until` (null: no timer) or the state changes. `person`: only a person can move it on. */
@@ -33,7 +41,11 @@ export type Verdict =
 /** How long after a lost activity the next may begin, at most (S5.2: spends no budget, so only paced). */
 const LOST_BACKOFF_MAXIMUM_MS = 30_000;
 const LOST_BACKOFF_INITIAL_MS = 250;
+const UNBUDGETED_MS_MIN = 125;
+/** What a provider may ask for at most; the run deadline bounds executions anyway. */
+const RETRY_AFTER_MS_MAX = 2_592_000_000;
 
+/** What to do next. Called again after every event and whenever a `wait` is over. */
 export function decide(state: TaskState, now: number): Verdict {
   const { phase } = state;
   switch (phase.kind) {
@@ -46,14 +58,13 @@ export function decide(state: TaskState, now: number): Verdict {
     case 'working':
       return { do: 'await', abort: mayAbort(state) && !phase.abortRequested };
     case 'verifying':
-      return now < phase.nextAt ? { do: 'wait', until: phase.nextAt, person: false } : look(state, now);
+      return now < phase.nextAt
+        ? { do: 'wait', until: phase.nextAt, person: false }
+        : attempt(state, 'settle', now);
     case 'ready':
       return deadlineEvent(state, phase.step, now) ?? whenReady(state, phase.step, phase.notBefore, now);
     case 'retry_due':
-      return (
-        deadlineEvent(state, phase.step, now) ??
-        whenRetryDue(state, phase.step, phase.failure, phase.spendsRetry)
-      );
+      return deadlineEvent(state, phase.step, now) ?? whenRetryDue(state, phase, now);
     default:
       return phase satisfies never;
   }
@@ -64,34 +75,29 @@ export function backoffDelayMs(verdict: { floorMs: number; capMs: number }, rand
   return Math.max(verdict.floorMs, Math.floor(random * verdict.capMs));
 }
 
+/** S7.4. An attempt that only finds out is never aborted: its answer is what the cancel waits for. */
 function mayAbort(state: TaskState): boolean {
   const { phase, plan, cancelRequested } = state;
   return (
-    cancelRequested &&
-    plan?.cancelAttempt === 'abort' &&
-    phase.kind === 'working' &&
-    phase.step.kind === 'attempt'
+    cancelRequested && plan?.cancelAttempt === 'abort' && phase.kind === 'working' && isExecution(phase.step)
   );
 }
 
-/** The last look at an applied effect comes when the verify deadline has passed (S2.6). */
-function look(state: TaskState, now: number): Verdict {
-  return attempt(state, 'settle', state.verifyUntil !== null && now >= state.verifyUntil);
-}
-
-function attempt(state: TaskState, purpose: AttemptPurpose, verifyFinal = false): Verdict {
+function attempt(state: TaskState, purpose: AttemptPurpose, now: number): Verdict {
   // Only the very first decision of a task is taken in its first workflow task (S2.13).
   const inline = purpose === 'execute' && state.seq === 1 && state.plan?.inline === true;
+  const verifyFinal = purpose === 'settle' && isLastLook(state, now);
   return { do: 'attempt', attempt: state.attempt + 1, purpose, inline, verifyFinal };
+}
+
+/** The verify deadline has passed (S2.6); before anything is known to be applied, finding out is bounded like retries (S5.3). */
+function isLastLook(state: TaskState, now: number): boolean {
+  if (state.verifyUntil !== null) return now >= state.verifyUntil;
+  return state.settlesSpent > 0 && state.settlesSpent >= (state.plan?.retry.maximumRetries ?? 0);
 }
 
 function runDeadline(state: TaskState): number | null {
   return state.plan === null ? null : state.startedAt + state.plan.deadlines.runMs;
-}
-
-/** Whether a step would bring about an effect, so that cancel, deadline and budget can stop it. */
-function isExecution(step: Step): boolean {
-  return step.kind === 'attempt' && step.purpose === 'execute';
 }
 
 function deadlineEvent(state: TaskState, step: Step, now: number): Verdict | null {
@@ -112,13 +118,13 @@ function stopEnd(state: TaskState): TaskEnd | null {
   return null;
 }
 
-function stop(state: TaskState, end: TaskEnd): Verdict {
-  return state.inDoubt ? attempt(state, 'settle') : { do: 'close', end };
+function stop(state: TaskState, end: TaskEnd, now: number): Verdict {
+  return state.inDoubt ? attempt(state, 'settle', now) : { do: 'close', end };
 }
 
 function whenReady(state: TaskState, step: Step, notBefore: number, now: number): Verdict {
   const end = isExecution(step) ? stopEnd(state) : null;
-  if (end !== null) return stop(state, end);
+  if (end !== null) return stop(state, end, now);
   if (now < notBefore) {
     const deadline = isExecution(step) ? runDeadline(state) : null;
     return {
@@ -131,7 +137,7 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
     case 'plan':
       return { do: 'plan' };
     case 'attempt':
-      return attempt(state, step.purpose);
+      return attempt(state, step.purpose, now);
     case 'rollback':
       return {
         do: 'rollback',
@@ -142,43 +148,60 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
     case 'close':
       return { do: 'close', end: step.end };
     case 'resolve':
-      return { do: 'resolve', attempt: state.attempt + 1 };
+      return resolve(state, step);
     default:
       return step satisfies never;
   }
+}
+
+function resolve(state: TaskState, step: Extract<Step, { kind: 'resolve' }>): Verdict {
+  const { resolution, about, reason } = step;
+  const end = resolvedEnd(state, resolution, reason);
+  return { do: 'resolve', attempt: state.attempt + 1, resolution, about, end };
 }
 
 function isLastRollback(state: TaskState): boolean {
   return state.rollbackRetriesSpent >= (state.plan?.retry.maximumRetries ?? 0);
 }
 
-function whenRetryDue(state: TaskState, step: Step, failure: Failure, spendsRetry: boolean): Verdict {
+function whenRetryDue(state: TaskState, due: Extract<Phase, { kind: 'retry_due' }>, now: number): Verdict {
+  const { step, failure, spendsRetry } = due;
   if (isExecution(step)) {
     const end = stopEnd(state);
-    if (end !== null) return stop(state, end);
+    if (end !== null) return stop(state, end, now);
     if (spendsRetry && state.retriesSpent >= (state.plan?.retry.maximumRetries ?? 0)) {
       return { do: 'append', event: { type: 'retries_exhausted', data: { failure } } };
     }
   }
-  return { do: 'backoff', failure, spendsRetry, ...pace(state, step, failure, spendsRetry) };
+  return { do: 'backoff', failure, spendsRetry, ...pace(state, due) };
 }
 
+/** Between what bounds the next try waits. What spends no budget waits at least a moment, so that it can't spin. */
 function pace(
   state: TaskState,
-  step: Step,
-  failure: Failure,
-  spendsRetry: boolean,
+  { step, failure, spendsRetry }: Extract<Phase, { kind: 'retry_due' }>,
 ): { floorMs: number; capMs: number } {
-  if (failure.retryAfterMs !== undefined)
-    return { floorMs: failure.retryAfterMs, capMs: failure.retryAfterMs };
-  if (!spendsRetry || state.plan === null) {
-    const capMs = Math.min(
-      LOST_BACKOFF_INITIAL_MS * 2 ** Math.min(state.lostInARow, 20),
-      LOST_BACKOFF_MAXIMUM_MS,
-    );
-    return { floorMs: LOST_BACKOFF_INITIAL_MS / 2, capMs };
+  const retryAfterMs = providersWish(failure);
+  if (retryAfterMs !== null) return { floorMs: retryAfterMs, capMs: retryAfterMs };
+  const floorMs = spendsRetry ? 0 : UNBUDGETED_MS_MIN;
+  if (state.lostInARow > 0 || state.plan === null) {
+    const capMs = doubled(LOST_BACKOFF_INITIAL_MS, state.lostInARow, LOST_BACKOFF_MAXIMUM_MS);
+    return { floorMs, capMs };
   }
-  const spent = step.kind === 'rollback' ? state.rollbackRetriesSpent : state.retriesSpent;
   const { initialIntervalMs, maximumIntervalMs } = state.plan.retry;
-  return { floorMs: 0, capMs: Math.min(initialIntervalMs * 2 ** Math.min(spent, 30), maximumIntervalMs) };
+  return { floorMs, capMs: doubled(initialIntervalMs, spent(state, step), maximumIntervalMs) };
+}
+
+function providersWish({ retryAfterMs }: Failure): number | null {
+  if (typeof retryAfterMs !== 'number' || !(retryAfterMs >= 0)) return null;
+  return Math.min(Math.ceil(retryAfterMs), RETRY_AFTER_MS_MAX);
+}
+
+function spent(state: TaskState, step: Step): number {
+  if (step.kind === 'rollback') return state.rollbackRetriesSpent;
+  return isExecution(step) ? state.retriesSpent : Math.max(0, state.settlesSpent - 1);
+}
+
+function doubled(initialMs: number, times: number, maximumMs: number): number {
+  return Math.min(initialMs * 2 ** Math.min(times, 30), maximumMs);
 }

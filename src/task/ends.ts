@@ -1,5 +1,5 @@
 /** How tasks end: the one place where a cause gets its status, effect and error (S3.4). Pure. */
-import type { RollbackReason } from './event.ts';
+import type { Resolution, RollbackReason } from './event.ts';
 import type { Failure } from './failure.ts';
 import type { TaskEnd, TaskError, TerminalCause } from './outcome.ts';
 import type { Plan } from './plan.ts';
@@ -21,7 +21,12 @@ export function committedEnd(task: Asked): TaskEnd {
 }
 
 /** An end with nothing applied. The cause is also the error's code, except where the failure brings its own. */
-export function endedWith(task: Asked, cause: TerminalCause, message: string, failure?: Failure): TaskEnd {
+export function endedWith(
+  task: Asked,
+  cause: TerminalCause,
+  message: string,
+  failure?: Pick<Failure, 'code' | 'details'>,
+): TaskEnd {
   const error: TaskError = {
     code: failure?.code ?? cause,
     message,
@@ -56,6 +61,31 @@ export function rolledBackEnd(task: Asked, reason: RollbackReason, remains: stri
       code: 'verify_failed',
       message: 'The effect was not as promised when read back; it was undone.',
       ...details,
+    },
+    cancelRequested: task.cancelRequested,
+  };
+}
+
+/** What a person's resolution ends the task with (S3.5); null when the task goes on. */
+export function resolvedEnd(
+  task: Asked,
+  { as }: Resolution,
+  rollbackReason: RollbackReason | null,
+): TaskEnd | null {
+  if (as === 'abandoned') return abandonedEnd(task);
+  const isUndone = as === 'not_applied' && rollbackReason !== null;
+  return isUndone ? rolledBackEnd(task, rollbackReason, undefined) : null;
+}
+
+/** The one end whose effect stays unknown. */
+export function abandonedEnd(task: Asked): TaskEnd {
+  return {
+    status: 'failed',
+    effect: 'unknown',
+    cause: 'abandoned',
+    error: {
+      code: 'operation_abandoned',
+      message: 'A person gave this operation up with its effect unknown; its key is spent.',
     },
     cancelRequested: task.cancelRequested,
   };

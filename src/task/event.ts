@@ -20,7 +20,13 @@ export type Step =
   | { kind: 'attempt'; purpose: AttemptPurpose }
   | { kind: 'rollback'; reason: RollbackReason }
   | { kind: 'close'; end: TaskEnd }
-  | { kind: 'resolve'; resolution: Resolution; about: 'effect' | 'rollback' };
+  /** `reason` is why the rollback ran that the resolution is about; null when it is about the effect. */
+  | {
+      kind: 'resolve';
+      resolution: Resolution;
+      about: 'effect' | 'rollback';
+      reason: RollbackReason | null;
+    };
 
 /**
  * The journal's events, by type. Persisted in recorded histories and audits: names and fields are only added to.
@@ -61,7 +67,7 @@ export interface EventData {
 
 export type EventType = keyof EventData;
 
-/** One entry of the journal (S3.1). `seq` counts from 1 without gaps; `at` is milliseconds by the engine's clock. */
+/** One entry of the journal (S3.1), in the newest version; stored ones pass through upcast.ts first. `seq` counts from 1 without gaps; `at` is milliseconds by the engine's clock. */
 export type TaskEvent = {
   [T in EventType]: { v: 1; seq: number; type: T; at: number; data: EventData[T] };
 }[EventType];

@@ -1,4 +1,4 @@
-import type { AttemptPurpose, Step } from './event.ts';
+import type { AttemptPurpose, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan } from './plan.ts';
@@ -10,14 +10,19 @@ import type { Plan } from './plan.ts';
 export type Phase =
   /** The step may begin at `notBefore`. */
   | { kind: 'ready'; step: Step; notBefore: number; waiting: 'no' | 'backoff' | 'busy' }
-  /** The step's activity is scheduled; nothing else begins until it answers. */
-  | { kind: 'working'; step: Step; attempt: number; abortRequested: boolean }
+  /** The step's activity is scheduled; nothing else begins until it answers. `inDoubtBefore`: an earlier attempt may have reached the world. */
+  | { kind: 'working'; step: Step; attempt: number; abortRequested: boolean; inDoubtBefore: boolean }
   /** The step failed and may be tried again; when, or whether at all, is not decided yet. */
   | { kind: 'retry_due'; step: Step; failure: Failure; spendsRetry: boolean }
   /** Applied, not yet visible to verify: look again at `nextAt` (S2.6). */
   | { kind: 'verifying'; nextAt: number }
-  /** Holdfast can't know; a person must say (S3.5). */
-  | { kind: 'needs_attention'; about: 'effect' | 'rollback' }
+  /** Holdfast can't know; a person must say (S3.5). `reason`: why the rollback ran, null when it is about the effect. */
+  | {
+      kind: 'needs_attention';
+      about: 'effect' | 'rollback';
+      reason: RollbackReason | null;
+      since: number;
+    }
   /** Nothing is left to do but to say so. */
   | { kind: 'finished'; end: TaskEnd; result: StoredResult | null; replayed: boolean }
   | { kind: 'ended' };
@@ -54,11 +59,15 @@ export interface TaskState {
   retriesSpent: number;
   rollbackRetriesSpent: number;
   retriesExhausted: boolean;
-  /** Activities lost by the infrastructure since the last that answered; paces the next one, spends no budget. */
+  /** Activities in a row that told nothing (lost by the infrastructure, or fenced off); paces the next, spends no budget. */
   lostInARow: number;
+  /** Attempts to find out in a row that could not; bounded like retries, then a person is asked. */
+  settlesSpent: number;
   /** An attempt may have reached the world and its outcome is not known: settle before any end. */
   inDoubt: boolean;
   cancelRequested: boolean;
+  /** A person said that an effect stands that was to be undone: a cancel undoes it no more. */
+  rollbackDeclined: boolean;
   runDeadlinePassed: boolean;
   /** First `notYet` plus verifyMs; null before it. */
   verifyUntil: number | null;

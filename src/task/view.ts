@@ -1,5 +1,5 @@
 /** What a task's state says to people and callers. Pure. */
-import type { TaskEffect, TaskOutcome, TaskStatus } from './outcome.ts';
+import type { TaskEffect, TaskEnd, TaskOutcome, TaskStatus } from './outcome.ts';
 import type { TaskState } from './state.ts';
 
 /** The status of S3.4. */
@@ -8,7 +8,7 @@ export function statusOf(state: TaskState): TaskStatus {
   switch (phase.kind) {
     case 'ended':
     case 'finished':
-      return state.end?.status ?? (phase.kind === 'finished' ? phase.end.status : 'failed');
+      return endOf(state)?.status ?? 'failed';
     case 'needs_attention':
       return 'needs_attention';
     case 'verifying':
@@ -32,44 +32,42 @@ function statusOfStep(state: TaskState, step: string, isBackingOff: boolean): Ta
 }
 
 /** An earlier attempt may have reached the world, or the present one only finds out. */
-function isReconciling(state: TaskState): boolean {
-  const { phase } = state;
-  if (phase.kind === 'working' && phase.step.kind === 'attempt') {
-    return phase.step.purpose === 'settle' || hasDoubtBefore(state, phase.attempt);
-  }
-  return state.inDoubt && hasDoubtBefore(state, state.attempt + 1);
+function isReconciling({ phase, inDoubt }: TaskState): boolean {
+  if (phase.kind !== 'working') return inDoubt;
+  return phase.step.kind === 'attempt' && (phase.step.purpose === 'settle' || phase.inDoubtBefore);
 }
 
-function hasDoubtBefore(state: TaskState, attempt: number): boolean {
-  const earlier = state.attempts.filter((view) => view.attempt < attempt).at(-1);
-  return (
-    earlier !== undefined &&
-    (earlier.outcome === 'unknown' || earlier.outcome === 'lost' || earlier.outcome === 'busy')
-  );
+/** How the task ends, known once it is `finished`; null before. */
+function endOf({ phase, end }: TaskState): TaskEnd | null {
+  return phase.kind === 'finished' ? phase.end : end;
 }
 
 /** The effect as far as it is known; null while it can't be told. */
 export function effectOf(state: TaskState): TaskEffect | null {
-  if (state.end !== null) return state.end.effect;
-  if (state.phase.kind === 'finished') return state.phase.end.effect;
   const { phase } = state;
+  const end = endOf(state);
+  if (end !== null) return end.effect;
   const isUndoing = 'step' in phase && phase.step.kind === 'rollback';
-  return state.inDoubt || isUndoing || phase.kind === 'needs_attention' ? null : 'none';
+  const isPersonAsked =
+    phase.kind === 'needs_attention' || ('step' in phase && phase.step.kind === 'resolve');
+  return state.inDoubt || isUndoing || isPersonAsked ? null : 'none';
 }
 
 /** The object `call --json` prints and workflow `action` returns. */
 export function outcomeOf(state: TaskState): TaskOutcome {
+  const end = endOf(state);
+  const { result, replayed } = state.phase.kind === 'finished' ? state.phase : state;
   return {
     taskId: state.taskId,
     operationId: state.operationId ?? '',
     action: state.action,
     status: statusOf(state),
     effect: effectOf(state),
-    cause: state.end?.cause ?? null,
-    replayed: state.replayed,
+    cause: end?.cause ?? null,
+    replayed,
     autoRetry: state.plan?.autoRetry ?? true,
     cancelRequested: state.cancelRequested,
-    result: state.result,
-    error: state.end?.error ?? null,
+    result,
+    error: end?.error ?? null,
   };
 }
