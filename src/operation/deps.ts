@@ -1,0 +1,26 @@
+/** What the operation protocol is given from outside. It knows no Temporal (architecture.md, idea 5). */
+import type { ActionContract } from '../contract/define-action.ts';
+import type { AnyHandlers } from '../contract/handlers.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { FaultPoints } from './faults.ts';
+
+/** Where diagnostics go; pino fits. Fields and messages hold no argument, no result and no error text of a handler. */
+export interface OperationLog {
+  warn(fields: Record<string, unknown>, message: string): void;
+}
+
+export interface OperationDeps {
+  ledger: Ledger;
+  handlers: AnyHandlers;
+  /** Its output schema checks what handlers return. Without it any JSON is taken. */
+  contract?: ActionContract;
+  faults?: FaultPoints;
+  log?: OperationLog;
+}
+
+/** The calling activity, or whatever else runs the attempt. */
+export interface AttemptRuntime {
+  /** Aborts on cancel (where the contract allows it), loss of the worker's claim on the work, and shutdown. */
+  signal: AbortSignal;
+  heartbeat: () => void;
+}

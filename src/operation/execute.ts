@@ -1,0 +1,138 @@
+/**
+ * Sending the effect (S2.5) under a claim whose intent is durable, and judging what came back (S5).
+ *
+ * Invariants:
+ * 1. Whatever happens after the intent, either a ledger write says what is known, or the row stays `in_flight`.
+ * 2. `released` and `failed` are written only when no execution of this operation can have applied anything: one that
+ *    failed cleanly proves nothing about an earlier one that is still in doubt.
+ */
+import type { Failure } from '../task/failure.ts';
+import type { OperationOutcome } from '../task/outcome.ts';
+import { askLookup, lookupKindOf } from './asking.ts';
+import { adoptLookedUp, conclude, misfitFailure } from './conclude.ts';
+import type { CallAnswer } from './handler-call.ts';
+import type { HeldClaim } from './held-claim.ts';
+import { keepOutput } from './keep-result.ts';
+import { recordLateAnswer } from './late-answer.ts';
+import { tooLate } from './look.ts';
+import { appliedJson, fail, failedJson, raiseAttention, recordLate, release } from './record.ts';
+import type { EffectAttempt } from './record.ts';
+
+/** Whether an earlier execution may still have applied the effect when this one begins. */
+export type Before = 'nothing_sent' | 'in_doubt';
+
+export async function execute(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  before: Before,
+): Promise<OperationOutcome> {
+  await attempt.reach('after_intent');
+  if (!(await held.isOursStill())) return overtaken(attempt, held);
+  const answer = await send(attempt, held);
+  if (held.isLost) {
+    await keepLate(attempt, held, answer);
+    return overtaken(attempt, held);
+  }
+  switch (answer.kind) {
+    case 'returned':
+      await attempt.reach('after_effect');
+      return onReturned(attempt, held, answer.value);
+    case 'threw':
+      return onFailure(attempt, held, answer.failure, before);
+    case 'leftBehind':
+      recordLateAnswer(attempt, held.claim, answer.late);
+      return onUnknown(attempt, held, answer.failure);
+    default:
+      return answer satisfies never;
+  }
+}
+
+function send(attempt: EffectAttempt, held: HeldClaim): Promise<CallAnswer<unknown>> {
+  const { handlers } = attempt.deps;
+  attempt.hasSent = true;
+  return attempt.call([attempt.runtime.signal, held.lost], (signal) =>
+    handlers.execute(attempt.input(), attempt.executeContext(signal, held.claim, held.assertOwner)),
+  );
+}
+
+async function keepLate(attempt: EffectAttempt, held: HeldClaim, answer: CallAnswer<unknown>): Promise<void> {
+  if (answer.kind === 'leftBehind') return recordLateAnswer(attempt, held.claim, answer.late);
+  if (answer.kind === 'threw') return recordLate(attempt, held.claim, failedJson(answer.failure));
+  const { result } = await keepOutput(attempt, answer.value);
+  return recordLate(attempt, held.claim, appliedJson(result.stored));
+}
+
+/** The claim was taken over while this attempt was at work (S2.7). */
+async function overtaken(attempt: EffectAttempt, held: HeldClaim): Promise<OperationOutcome> {
+  const row = await attempt.deps.ledger.find(held.claim.operationId);
+  if (row === null) throw new Error(`the row of ${held.claim.operationId} is gone`);
+  return tooLate(row, attempt.request);
+}
+
+/**
+ * An output that does not fit the contract is an applied effect with an unusable result. A `safe` action may simply ask
+ * again; else the target is asked for a better one, and failing that a person is.
+ */
+async function onReturned(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  output: unknown,
+): Promise<OperationOutcome> {
+  const { result, misfit } = await keepOutput(attempt, output);
+  if (misfit === null) return conclude(attempt, held, { result, how: 'executed', isStored: false });
+  const failure = misfitFailure('execute', misfit);
+  if (attempt.plan.effect === 'safe') {
+    return release(attempt, held.claim, { ...failure, kind: 'notApplied', code: 'attempt_failed' });
+  }
+  const found = await askLookup(attempt, [held.lost]);
+  if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
+  return raiseAttention(attempt, held.claim, failure, { result });
+}
+
+async function onFailure(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  failure: Failure,
+  before: Before,
+): Promise<OperationOutcome> {
+  switch (failure.kind) {
+    case 'notApplied':
+    case 'rateLimited':
+      if (before === 'nothing_sent') return release(attempt, held.claim, failure);
+      return onUnknown(attempt, held, { ...failure, kind: 'unknown' });
+    case 'permanent':
+      return before === 'nothing_sent'
+        ? fail(attempt, held.claim, failure)
+        : onPermanentInDoubt(attempt, held, failure);
+    case 'unknown':
+      return onUnknown(attempt, held, failure);
+    default:
+      return failure.kind satisfies never;
+  }
+}
+
+/** Refused for good now, but an earlier execution may have been taken: perhaps it is refused because of that. */
+async function onPermanentInDoubt(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  failure: Failure,
+): Promise<OperationOutcome> {
+  const found = await askLookup(attempt, [held.lost]);
+  if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
+  if (found.kind === 'not_applied') return fail(attempt, held.claim, failure);
+  return raiseAttention(attempt, held.claim, { ...failure, kind: 'unknown' });
+}
+
+/** S5: reconcile first. The row stays `in_flight` while something can still decide; else a person is alerted at once. */
+export function onUnknown(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  failure: Failure,
+): Promise<OperationOutcome> {
+  const { effect, autoRetry } = attempt.plan;
+  const mayBeSentAgain = effect === 'safe' || (effect === 'conditional' && autoRetry);
+  if (mayBeSentAgain || lookupKindOf(attempt) !== 'none') {
+    return Promise.resolve({ kind: 'unknown', failure, attention: false });
+  }
+  return raiseAttention(attempt, held.claim, failure);
+}

@@ -1,0 +1,91 @@
+/** The claim on a rollback (S6.2), what it is to undo, and what a rollback that is already decided stands for. */
+import type { OperationRow, Transitions } from '../ledger/ledger.ts';
+import type { Claim } from '../task/claim.ts';
+import { rolledBackEnd } from '../task/ends.ts';
+import type { Failure } from '../task/failure.ts';
+import type { Json } from '../task/json.ts';
+import type { RollbackOutcome, TaskEnd } from '../task/outcome.ts';
+import { askLookup } from './asking.ts';
+import { claimMsOf } from './attempt.ts';
+import { isRecallable, keepOutput, recallValue } from './keep-result.ts';
+import type { RollbackAttempt } from './undo.ts';
+
+type Claimed =
+  { kind: 'granted'; claim: Claim; parent: OperationRow } | { kind: 'refused'; outcome: RollbackOutcome };
+
+export async function claimRollback(
+  attempt: RollbackAttempt,
+  transitions: Pick<Transitions, 'claimRollback'>,
+): Promise<Claimed> {
+  const { plan, taskId, ordinal, attempt: number, reason, journal } = attempt.request;
+  const answer = await transitions.claimRollback({
+    parentOperationId: plan.operationId,
+    operationId: attempt.operationId,
+    taskId,
+    ordinal,
+    attempt: number,
+    claimMs: claimMsOf(plan, false),
+    attemptMs: plan.deadlines.attemptMs,
+    reason,
+    notes: journal,
+  });
+  if (answer.kind === 'granted') return answer;
+  if (answer.kind === 'stale')
+    return { kind: 'refused', outcome: { kind: 'fenceStale', rowAttempt: answer.rowAttempt } };
+  if (answer.kind === 'busy') {
+    const { retryAfterMs } = answer;
+    const failure: Failure = {
+      kind: 'notApplied',
+      code: 'attempt_failed',
+      message: 'Another attempt at this rollback is at work.',
+      retryAfterMs,
+    };
+    return { kind: 'refused', outcome: { kind: 'retry', failure } };
+  }
+  return { kind: 'refused', outcome: decidedRollback(answer.row) };
+}
+
+/** What a rollback's row, or a parent that is not to be undone any more, stands for. */
+function decidedRollback(row: OperationRow): RollbackOutcome {
+  if (row.state === 'committed' && row.parentOperationId !== null)
+    return { kind: 'rolledBack', ...remainsOf(row) };
+  if (row.state === 'rolled_back') return { kind: 'rolledBack' };
+  if (row.state === 'attention')
+    return { kind: 'attention', failure: row.failure ?? cannot('No reason was recorded.') };
+  return { kind: 'fenceStale', rowAttempt: row.attempt };
+}
+
+function remainsOf(row: OperationRow): { remains?: string } {
+  const value = row.result?.kind === 'inline' ? row.result.value : null;
+  const remains =
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? value['remains'] : null;
+  return typeof remains === 'string' ? { remains } : {};
+}
+
+/** Why Holdfast has no way to undo this effect; null when it has (S6.1). */
+export function cannotUndo({ deps, plan }: RollbackAttempt): Failure | null {
+  const { kind } = plan.rollback;
+  const hasWay = deps.handlers.rollback !== undefined && (kind === 'inBand' || kind === 'compensate');
+  return hasWay ? null : cannot(`This effect is not undone by Holdfast (rollback ${kind}).`);
+}
+
+/** Whole, as the handler returned it: the row's own, or where that is redacted or gone the target's. */
+export async function resultToUndo(
+  attempt: RollbackAttempt,
+  signals: readonly AbortSignal[],
+  parent: OperationRow,
+): Promise<Json> {
+  if (!isRecallable(attempt, parent)) {
+    const found = await askLookup(attempt, signals);
+    const kept = found.kind === 'applied' ? await keepOutput(attempt, found.output) : null;
+    if (kept !== null && kept.misfit === null) return kept.result.value;
+  }
+  return (await recallValue(attempt, parent.result)) ?? null;
+}
+
+export function endOfRollback(attempt: RollbackAttempt, remains: string | undefined): TaskEnd {
+  const { plan, reason } = attempt.request;
+  return rolledBackEnd({ plan, cancelRequested: reason === 'cancelled' }, reason, remains);
+}
+
+const cannot = (message: string): Failure => ({ kind: 'permanent', code: 'rollback_failed', message });

@@ -1,0 +1,166 @@
+/**
+ * Taking over an operation that an earlier attempt claimed: find out first, then act (S2.4).
+ *
+ * Invariants:
+ * 1. Nothing is looked up before the claim is ours: an earlier attempt that has not sent yet is refused from then on.
+ * 2. A row that is `applied` is never executed again, whatever a lookup says: its handler returned.
+ * 3. Purpose `settle` executes nothing.
+ */
+import type { OperationRow } from '../ledger/ledger.ts';
+import type { Failure } from '../task/failure.ts';
+import type { OperationOutcome } from '../task/outcome.ts';
+import { askLookup, askPrecondition, lookupKindOf, notChecked } from './asking.ts';
+import type { LookupFound } from './asking.ts';
+import { claimMsOf } from './attempt.ts';
+import { claim } from './claim.ts';
+import { adoptLookedUp, conclude } from './conclude.ts';
+import { execute } from './execute.ts';
+import { isRecallable, keepOutput, recallValue, recalled } from './keep-result.ts';
+import type { HeldClaim } from './held-claim.ts';
+import { tooLate } from './look.ts';
+import { isProvenNotApplied, judge } from './reconcile.ts';
+import type { Doubt } from './reconcile.ts';
+import { raiseAttention, refuse, release } from './record.ts';
+import type { EffectAttempt } from './record.ts';
+import type { Result } from './result.ts';
+
+const NOTHING_SENT: Failure = { kind: 'notApplied', code: 'attempt_failed', message: 'Nothing was sent.' };
+
+export async function takeOver(attempt: EffectAttempt): Promise<OperationOutcome> {
+  const answer = await claim(attempt, false);
+  if (answer.kind !== 'granted') return answer.outcome;
+  return reconcileHeld(attempt, answer.held, answer.before);
+}
+
+/** `before`: the row as the claim found it. Lets the claim go at the end. */
+export async function reconcileHeld(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  before: OperationRow,
+): Promise<OperationOutcome> {
+  try {
+    if (before.state === 'applied') return await concludeStored(attempt, held, before);
+    if (before.state === 'in_flight') return await reconcile(attempt, held, before);
+    return await goOn(attempt, held, null);
+  } finally {
+    held.letGo();
+  }
+}
+
+/** S2.6: applied earlier. Verify is given the whole result: the row's own, or where that is redacted or gone the target's. */
+async function concludeStored(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  before: OperationRow,
+): Promise<OperationOutcome> {
+  const result = await wholeResult(attempt, held, before);
+  return conclude(attempt, held, { result, how: 'looked_up', isStored: true });
+}
+
+async function wholeResult(attempt: EffectAttempt, held: HeldClaim, row: OperationRow): Promise<Result> {
+  if (!isRecallable(attempt, row)) {
+    const found = await askLookup(attempt, [held.lost]);
+    const kept = found.kind === 'applied' ? await keepOutput(attempt, found.output) : null;
+    if (kept !== null && kept.misfit === null) return kept.result;
+  }
+  return recalled(row.result, await recallValue(attempt, row.result));
+}
+
+async function reconcile(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  before: OperationRow,
+): Promise<OperationOutcome> {
+  const found = await askLookup(attempt, [attempt.runtime.signal, held.lost]);
+  if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
+  attempt.runtime.signal.throwIfAborted(); // a lookup that was cut off says nothing
+  const { effect, autoRetry } = attempt.plan;
+  const waitMs = await settlesInMs(attempt, before);
+  const doubt: Doubt = {
+    effect,
+    autoRetry,
+    lookup: lookupKindOf(attempt),
+    found: found.kind,
+    purpose: attempt.request.purpose,
+    isSettled: waitMs === 0,
+    isFinal: attempt.request.verifyFinal,
+  };
+  const verdict = judge(doubt);
+  switch (verdict) {
+    case 'execute':
+      return goOn(attempt, held, doubt);
+    case 'release':
+      return release(attempt, held.claim, NOTHING_SENT);
+    case 'wait':
+      return { kind: 'busy', retryAfterMs: waitMs, reason: 'settling' };
+    case 'lookAgain':
+      return { kind: 'unknown', failure: doubtFailure(found), attention: false };
+    case 'attention':
+      return raiseAttention(attempt, held.claim, doubtFailure(found));
+    case 'adopt':
+      throw new Error('an applied effect was adopted before');
+    default:
+      return verdict satisfies never;
+  }
+}
+
+/** How long a request of the earlier attempt may still be on its way, by the ledger's clock (S2.4). */
+async function settlesInMs(attempt: EffectAttempt, before: OperationRow): Promise<number> {
+  if (before.attemptDeadline === null) return 0;
+  const settledAt = before.attemptDeadline + attempt.plan.deadlines.settleMs;
+  return Math.max(0, settledAt - (await attempt.deps.ledger.now()));
+}
+
+function doubtFailure(found: LookupFound): Failure {
+  const why = {
+    applied: '',
+    not_applied: 'the target does not show it, which proves nothing for this action',
+    unknown: 'the target can’t tell',
+    none: 'this action has no lookup',
+    threw: `the lookup failed: ${found.kind === 'threw' ? found.failure.message : ''}`,
+  }[found.kind];
+  const message = `An earlier attempt may have been applied, and ${why}`.slice(0, 2_000);
+  return { kind: 'unknown', code: 'outcome_unknown', message };
+}
+
+/** To the execution, or with purpose `settle` to the record that nothing was sent. `doubt` null: nothing ever was. */
+async function goOn(attempt: EffectAttempt, held: HeldClaim, doubt: Doubt | null): Promise<OperationOutcome> {
+  if (attempt.request.purpose === 'settle') return release(attempt, held.claim, NOTHING_SENT);
+  const isProven = doubt === null || isProvenNotApplied(doubt);
+  const found = await askPrecondition(attempt, [attempt.runtime.signal, held.lost]);
+  switch (found.kind) {
+    case 'holds':
+      break;
+    case 'fails':
+      return onRefused(attempt, held, found.reason, doubt, isProven);
+    case 'threw':
+      attempt.runtime.signal.throwIfAborted();
+      if (isProven) return release(attempt, held.claim, notChecked(found.failure));
+      return { kind: 'unknown', failure: { ...found.failure, kind: 'unknown' }, attention: false };
+    default:
+      return found satisfies never;
+  }
+  attempt.runtime.signal.throwIfAborted();
+  await attempt.reach('before_claim');
+  const { attemptMs } = attempt.plan.deadlines;
+  const claimMs = claimMsOf(attempt.plan, attempt.request.inline);
+  const written = await attempt.deps.ledger.intend(held.claim, { claimMs, attemptMs });
+  if (written.kind === 'stale') return tooLate(written.row, attempt.request);
+  return execute(attempt, held, isProven ? 'nothing_sent' : 'in_doubt');
+}
+
+/** S2.2: `refused` needs no claim of anyone's, or one just reconciled as not applied. */
+function onRefused(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  reason: string,
+  doubt: Doubt | null,
+  isProven: boolean,
+): Promise<OperationOutcome> {
+  if (isProven || doubt?.found === 'not_applied') return refuse(attempt, held.claim, reason);
+  // Perhaps it no longer holds because the earlier attempt was applied.
+  const message = `An earlier attempt may have been applied, and the precondition does not hold now: ${reason}`;
+  const failure: Failure = { kind: 'unknown', code: 'outcome_unknown', message };
+  if (doubt?.found === 'threw') return Promise.resolve({ kind: 'unknown', failure, attention: false });
+  return raiseAttention(attempt, held.claim, failure);
+}
