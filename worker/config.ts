@@ -10,11 +10,11 @@ import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { deriveHmacKey } from '../src/client/encryption-keys.ts';
 import type { EncryptionKey } from '../src/client/encryption-keys.ts';
 import type { HoldfastConfig } from '../src/contract/define-config.ts';
-import { HoldfastError } from '../src/contract/error.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Principal } from '../src/task/plan.ts';
 import { loadConfigFile } from './config-file.ts';
 import { configurationError } from './configuration-error.ts';
+import { checkKeyPresence } from './key-presence.ts';
 import { checkLedgerUrl } from './ledger-url.ts';
 import { readSettings } from './read-settings.ts';
 import type { SettingName, SettingValue } from './settings.ts';
@@ -68,20 +68,6 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     temporal: temporalConfig(env),
     file,
   };
-}
-
-/** interfaces.md "Secrets in history": sensitive arguments never reach an engine in plain text. */
-export function checkKeyPresence(actions: readonly Action[], keys: readonly EncryptionKey[]): void {
-  if (keys.length > 0) return;
-  const names = actions
-    .filter(({ contract }) => contract.sensitive.input.length > 0 || contract.sensitive.output.length > 0)
-    .map(({ contract }) => contract.name);
-  if (names.length === 0) return;
-  throw new HoldfastError(
-    'encryption_key_required',
-    `${names.join(', ')}: the contract has sensitive fields, and HOLDFAST_ENCRYPTION_KEY is not set. Make a key with \`openssl rand -base64 32\`.`,
-    { details: { actions: names, name: 'HOLDFAST_ENCRYPTION_KEY' } },
-  );
 }
 
 function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespace: string } {

@@ -1,0 +1,5 @@
+// What `holdfast/testing` publishes: a whole Holdfast for a user's own tests.
+export { createTestHoldfast } from './create-test-holdfast.ts';
+export type { TestHoldfast, TestHoldfastOptions } from './create-test-holdfast.ts';
+export { openTestServer } from './test-server.ts';
+export type { TestServer, TestServerKind } from './test-server.ts';

@@ -1,0 +1,68 @@
+/** A Temporal server for tests, found or fetched like the embedded one. One may serve many test Holdfasts. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import type { DataConverter } from '@temporalio/common';
+import { findTestServer, startEmbeddedTemporal } from '../embedded/index.ts';
+
+/**
+ * `time-skipping`: time jumps to the next timer while a task is waited for; lacks deletion, retention and visibility.
+ * `local`: the real server, tuned as `holdfast dev` has it, on the real clock.
+ */
+export type TestServerKind = 'local' | 'time-skipping';
+
+export interface TestServer {
+  readonly kind: TestServerKind;
+  readonly env: TestWorkflowEnvironment;
+  close(): Promise<void>;
+}
+
+export async function openTestServer(kind: TestServerKind, options: { dataConverter?: DataConverter } = {}): Promise<TestServer> {
+  quietRuntime();
+  const client = options.dataConverter ? { client: { dataConverter: options.dataConverter } } : {};
+  return kind === 'local' ? openLocal(client) : openTimeSkipping(client);
+}
+
+type ClientPart = { client?: { dataConverter: DataConverter } };
+
+async function openTimeSkipping(client: ClientPart): Promise<TestServer> {
+  const { path } = await findTestServer();
+  const server = { executable: { type: 'existing-path' as const, path } };
+  const env = await TestWorkflowEnvironment.createTimeSkipping({ server, ...client });
+  return { kind: 'time-skipping', env, close: () => env.teardown() };
+}
+
+async function openLocal(client: ClientPart): Promise<TestServer> {
+  const stateDir = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
+  const server = await startEmbeddedTemporal({ stateDir, ephemeral: true });
+  const { address, namespace } = server;
+  const env = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace, ...client });
+  return {
+    kind: 'local',
+    env,
+    async close() {
+      await env.teardown();
+      await server.stop();
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+let isQuiet = false;
+
+/** A test's output is the test's; only errors of the engine's client are worth a line. */
+function quietRuntime(): void {
+  if (isQuiet) return;
+  isQuiet = true;
+  try {
+    Runtime.install({
+      logger: new DefaultLogger('ERROR'),
+      telemetryOptions: { logging: { filter: { core: 'ERROR', other: 'ERROR' }, forward: {} } },
+      shutdownSignals: [],
+    });
+  } catch {
+    // installed by the test itself
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * One worker: workflows, activities, hints, and the relay of alerts, on a connection and a ledger it is given.
+ *
+ * Owns none of them: who gave them closes them, after `stop`. Never reads the environment.
+ */
+import { Worker } from '@temporalio/worker';
+import type { InjectedSinks, NativeConnection, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
+import { createTaskActivities } from '../activities/create-task-activities.ts';
+import type { EncryptionKey } from '../src/client/encryption-keys.ts';
+import type { Hints } from '../src/client/hints.ts';
+import type { Action } from '../src/contract/implement-action.ts';
+import type { Ledger } from '../src/ledger/ledger.ts';
+import type { FaultPoints } from '../src/operation/faults.ts';
+import type { HintSinks } from '../workflows/journal.ts';
+import { dataConverterOf } from './data-converter.ts';
+import { checkKeyPresence } from './key-presence.ts';
+import type { Log } from './logger.ts';
+import { OutboxRelay } from './outbox-relay.ts';
+import type { AlertSink } from './outbox-relay.ts';
+import { workflowSource } from './workflow-source.ts';
+
+export interface WorkerOptions {
+  connection: NativeConnection;
+  namespace: string;
+  taskQueue: string;
+  ledger: Ledger;
+  actions: readonly Action[];
+  encryptionKeys: readonly EncryptionKey[];
+  hmacKey: Uint8Array | null;
+  log: Log;
+  /** Told of every change of a task; for clients in this process. */
+  hints?: Hints;
+  /** Default: the log. */
+  alerts?: AlertSink;
+  /** Default 300. */
+  maxCachedWorkflows?: number;
+  /** Default 40. */
+  activitySlots?: number;
+  /** Default 15 s. */
+  shutdownGraceMs?: number;
+  /** Tests alone. */
+  faults?: FaultPoints;
+  /** Tests alone: what Temporal's worker is given besides. */
+  temporal?: Partial<TemporalWorkerOptions>;
+}
+
+export interface HoldfastWorker {
+  /** Settles when the worker has stopped; rejects when it died of something (the connection's loss is not that). */
+  readonly stopped: Promise<void>;
+  /** Takes no more work, lets what runs finish within the grace, then aborts it. Safe to call again. */
+  stop(): Promise<void>;
+  health(): WorkerHealth;
+}
+
+export interface WorkerHealth {
+  isTakingWork: boolean;
+  activitiesRunning: number;
+  workflowsCached: number;
+}
+
+/** Cancel reaches a handler within this (S7.5); it is also how often a heartbeat may cross the network. */
+const HEARTBEAT_THROTTLE_MS = 300;
+/** A frozen worker swallows one attempt for each open poll, so few of them (facts/temporal.md 0.4). */
+const ACTIVITY_POLLS = 2;
+/** A task cached by a worker that died is given to another after this. */
+const STICKY_MS = 2_000;
+/** Handlers that ignore their signal are left behind this long after it was sent; the engine reconciles them. */
+const FORCE_MARGIN_MS = 2_000;
+
+/** Starts it. Throws `encryption_key_required`, and what Temporal throws when the namespace is not there. */
+export async function startWorker(options: WorkerOptions): Promise<HoldfastWorker> {
+  const { ledger, log, alerts } = options;
+  checkKeyPresence(options.actions, options.encryptionKeys);
+  const worker = await Worker.create(await temporalOptions(options));
+  const relay = new OutboxRelay({ ledger, log, ...(alerts && { sink: alerts }) });
+  const running = worker.run();
+  const stopped = running.finally(() => relay.stop());
+  stopped.catch((error: unknown) => log.error({ err: error }, 'the worker ended'));
+  relay.start();
+  return {
+    stopped,
+    async stop() {
+      if (worker.getState() === 'RUNNING') worker.shutdown();
+      await stopped;
+    },
+    health() {
+      const { runState, numInFlightActivities, numCachedWorkflows } = worker.getStatus();
+      return {
+        isTakingWork: runState === 'RUNNING',
+        activitiesRunning: numInFlightActivities,
+        workflowsCached: numCachedWorkflows,
+      };
+    },
+  };
+}
+
+async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOptions> {
+  const { connection, namespace, taskQueue, ledger, actions, hmacKey, log, faults, hints } = options;
+  const shutdownGraceMs = options.shutdownGraceMs ?? 15_000;
+  return {
+    connection,
+    namespace,
+    taskQueue,
+    workflowBundle: await workflowSource(),
+    activities: createTaskActivities({ ledger, actions, log, ...(hmacKey && { hashKey: hmacKey }), ...(faults && { faults }) }),
+    sinks: hintSinks(hints),
+    dataConverter: dataConverterOf(options.encryptionKeys),
+    maxCachedWorkflows: options.maxCachedWorkflows ?? 300,
+    maxConcurrentActivityTaskExecutions: options.activitySlots ?? 40,
+    maxConcurrentActivityTaskPolls: ACTIVITY_POLLS,
+    maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+    stickyQueueScheduleToStartTimeout: STICKY_MS,
+    shutdownGraceTime: shutdownGraceMs,
+    shutdownForceTime: shutdownGraceMs + FORCE_MARGIN_MS,
+    ...options.temporal,
+  };
+}
+
+function hintSinks(hints: Hints | undefined): InjectedSinks<HintSinks> {
+  return {
+    holdfastHints: {
+      changed: {
+        fn: (_info, taskId, seq, status) => hints?.publish(taskId, seq, status),
+        callDuringReplay: false,
+      },
+    },
+  };
+}

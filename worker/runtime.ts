@@ -1,0 +1,152 @@
+/**
+ * Opens everything a process of Holdfast needs from its configuration, and closes it again in the right order. What
+ * `serve`, `worker`, `gateway`, `dev` and the other commands are made of.
+ */
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { NativeConnection, Runtime } from '@temporalio/worker';
+import { createHints, HoldfastClient } from '../src/client/index.ts';
+import type { Hints } from '../src/client/index.ts';
+import { HoldfastError } from '../src/contract/error.ts';
+import type { Ledger } from '../src/ledger/ledger.ts';
+import { openLedger } from '../src/ledger/open-ledger.ts';
+import type { Config } from './config.ts';
+import { startWorker } from './create-worker.ts';
+import type { HoldfastWorker } from './create-worker.ts';
+import { dataConverterOf } from './data-converter.ts';
+import { createLogger, temporalLogger } from './logger.ts';
+import { migrate } from './migrate.ts';
+
+export interface OpenOptions {
+  config: Config;
+  /** Take work in this process too; the client then starts tasks eagerly. Default false. */
+  worker?: boolean;
+  /** Bring schema and search attributes up to date first, as `dev` and `demo` do. Default false: `holdfast migrate` does. */
+  migrate?: boolean;
+  /** Instead of the configured address: the embedded server's. */
+  address?: string;
+  log?: ReturnType<typeof createLogger>;
+}
+
+export interface Holdfast {
+  client: HoldfastClient;
+  temporal: Client;
+  ledger: Ledger;
+  hints: Hints;
+  log: ReturnType<typeof createLogger>;
+  /** Null in a process without one. */
+  worker: HoldfastWorker | null;
+  /** Whether engine and ledger answer just now; for readiness. */
+  check(): Promise<{ engine: boolean; ledger: boolean; worker: boolean | null }>;
+  /** Stops the worker, then closes connection and ledger. Safe to call again. */
+  close(): Promise<void>;
+}
+
+type EngineConnection = { connection: Connection | NativeConnection; native: NativeConnection | null };
+
+/** Throws `engine_unavailable`, `ledger_unavailable`, `ledger_unsuitable`; leaves nothing open then. */
+export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
+  const { config } = options;
+  const log = options.log ?? createLogger({ level: config.logLevel });
+  const closers: (() => Promise<unknown>)[] = [];
+  const close = once(async () => {
+    for (const closer of closers.reverse()) await closer();
+  });
+  try {
+    const ledger = await openStore(config);
+    closers.push(() => ledger.close());
+    const engine = await connect(options, log);
+    closers.push(() => engine.connection.close());
+    const { namespace } = config.temporal;
+    if (options.migrate) await migrate(ledger, engine.connection, namespace);
+    else await ledger.check();
+    const hints = createHints();
+    const temporal = new Client({ connection: engine.connection, namespace, dataConverter: dataConverterOf(config.encryptionKeys) });
+    const worker = engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log);
+    if (worker) closers.push(() => worker.stop());
+    const client = new HoldfastClient({
+      temporal,
+      ledger,
+      actions: config.actions,
+      taskQueue: config.taskQueue,
+      hmacKey: config.hmacKey,
+      hints,
+      eagerStart: worker !== null,
+    });
+    return { client, temporal, ledger, hints, log, worker, close, check: () => check(temporal, ledger, worker) };
+  } catch (error) {
+    await close().catch((problem: unknown) => log.warn({ err: problem }, 'closing after a failed start'));
+    throw error;
+  }
+}
+
+async function openStore(config: Config): Promise<Ledger> {
+  if (config.databaseUrl.startsWith('sqlite:')) {
+    await mkdir(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true });
+  }
+  return openLedger({ url: config.databaseUrl });
+}
+
+/** A worker needs the native connection, and a client on the same one may start eagerly. */
+async function connect({ config, worker, address }: OpenOptions, log: Holdfast['log']): Promise<EngineConnection> {
+  const options = { ...config.temporal.connectionOptions, ...(address !== undefined && { address }) };
+  try {
+    if (!worker) return { connection: await Connection.connect(options), native: null };
+    installRuntime(log);
+    const native = await NativeConnection.connect(options);
+    return { connection: native, native };
+  } catch (cause) {
+    const where = options.address ?? 'localhost:7233';
+    throw new HoldfastError('engine_unavailable', `Temporal at ${where} can not be reached.`, { details: { address: where }, cause });
+  }
+}
+
+let isRuntimeInstalled = false;
+
+/** Once for each process: Temporal's own log goes into ours, and signals are ours to handle (drain.ts). */
+function installRuntime(log: Holdfast['log']): void {
+  if (isRuntimeInstalled) return;
+  isRuntimeInstalled = true;
+  Runtime.install({
+    shutdownSignals: [],
+    logger: temporalLogger(log),
+    telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
+  });
+}
+
+async function openWorker(config: Config, connection: NativeConnection, ledger: Ledger, hints: Hints, log: Holdfast['log']): Promise<HoldfastWorker> {
+  const { setup, alerts } = config.file;
+  if (setup) await ledger.transaction((_transitions, tx) => setup(tx as Parameters<typeof setup>[0]));
+  return startWorker({
+    connection,
+    namespace: config.temporal.namespace,
+    taskQueue: config.taskQueue,
+    ledger,
+    actions: config.actions,
+    encryptionKeys: config.encryptionKeys,
+    hmacKey: config.hmacKey,
+    log,
+    hints,
+    ...(alerts && { alerts }),
+    maxCachedWorkflows: config.maxCachedWorkflows,
+    activitySlots: config.activitySlots,
+    shutdownGraceMs: config.shutdownGraceMs,
+  });
+}
+
+const CHECK_MS = 1_500;
+
+async function check(temporal: Client, ledger: Ledger, worker: HoldfastWorker | null): ReturnType<Holdfast['check']> {
+  const succeeds = (work: Promise<unknown>) => work.then(() => true, () => false);
+  const [engine, stored] = await Promise.all([
+    succeeds(temporal.withDeadline(Date.now() + CHECK_MS, () => temporal.workflowService.getSystemInfo({}))),
+    succeeds(ledger.check()),
+  ]);
+  return { engine, ledger: stored, worker: worker === null ? null : worker.health().isTakingWork };
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | null = null;
+  return () => (done ??= work());
+}
