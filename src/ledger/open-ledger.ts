@@ -9,6 +9,7 @@ import type { Ledger, LedgerOptions, Transitions } from './ledger.ts';
 import { SCHEMA_VERSION, migrate, schemaVersion } from './migrations.ts';
 import * as outbox from './outbox.ts';
 import { getPayload, putPayload } from './payload.ts';
+import { PostgresStore } from './postgres-store.ts';
 import * as reads from './reads.ts';
 import { reserve } from './reserve.ts';
 import * as rollback from './rollback.ts';
@@ -38,6 +39,7 @@ async function openStore({ url, nowMs, allowEphemeral = false }: LedgerOptions):
     }
     return SqliteStore.open({ path: isEphemeral ? ':memory:' : path, nowMs: nowMs ?? Date.now });
   }
+  if (/^postgres(ql)?:\/\//.test(url)) return new PostgresStore(url);
   throw new HoldfastError(
     'invalid_configuration',
     'The ledger’s address is neither `sqlite:FILE` nor `postgres://…`.',

@@ -2,6 +2,7 @@
  * S1.5, S1.6: the row before the workflow. Exactly one of any number of callers is answered `fresh`, since the insert
  * and the lock on the row decide, not a look before.
  */
+import assert from 'node:assert/strict';
 import { differingPaths } from '../contract/redact.ts';
 import { taskIdOf } from '../contract/ids.ts';
 import type { Json, JsonObject } from '../task/json.ts';
@@ -14,8 +15,11 @@ import type { Unit } from './unit.ts';
 /** With its end recorded, a row in one of these has nothing to keep: the key may be used again (S1.6). */
 const NOTHING_SENT: readonly RowState[] = ['reserved', 'released', 'refused'];
 
+/** Each further round means that an equal call ended between two statements. */
+const ROUNDS_MAX = 20;
+
 export async function reserve(unit: Unit, request: Reservation): Promise<Reserved> {
-  for (;;) {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const inserted = await insert(unit, request);
     if (inserted) return begin(unit, inserted, request);
     const met = await unit.tryLock(request.operationId);
@@ -24,6 +28,7 @@ export async function reserve(unit: Unit, request: Reservation): Promise<Reserve
     if (equal) return { kind: 'open', row: equal.row, attached: true };
     // The equal call that kept us from inserting has ended meanwhile.
   }
+  return assert.fail(`operation ${request.operationId} can be neither inserted nor found`);
 }
 
 function begin(unit: Unit, held: Held, request: Reservation): Reserved {
