@@ -1,0 +1,72 @@
+/**
+ * The activities of workflow `action`: thin adapters between Temporal and the operation protocol. Run at least once, as
+ * activities or local activities; whatever runs twice finds in the ledger what the first did.
+ */
+import { HoldfastError } from '../src/contract/error.ts';
+import type { Action } from '../src/contract/implement-action.ts';
+import type { Ledger } from '../src/ledger/ledger.ts';
+import { closeOperation } from '../src/operation/close-operation.ts';
+import type { OperationDeps, OperationLog } from '../src/operation/deps.ts';
+import type { FaultPoints } from '../src/operation/faults.ts';
+import { performOperation } from '../src/operation/perform-operation.ts';
+import { resolveOperation } from '../src/operation/resolve-operation.ts';
+import { rollbackOperation } from '../src/operation/rollback-operation.ts';
+import type { TaskActivities } from '../src/task/activity-api.ts';
+import { asActivity } from './activity-failure.ts';
+import { withRuntime } from './activity-runtime.ts';
+import { planTask } from './plan-task.ts';
+
+export interface TaskActivityDeps {
+  ledger: Ledger;
+  actions: readonly Action[];
+  /** The key of `hashSensitive`; needed where a contract has sensitive input fields. */
+  hashKey?: Uint8Array;
+  faults?: FaultPoints;
+  log?: OperationLog;
+}
+
+/**
+ * Throws, as ApplicationFailure with the code as `type`: `unknown_action` where this worker has no such action (another
+ * may), `ledger_unavailable`, `internal_error`. The workflow takes each for a lost attempt.
+ */
+export function createTaskActivities(deps: TaskActivityDeps): TaskActivities {
+  const { ledger, log } = deps;
+  const actions = new Map(deps.actions.map((action) => [action.contract.name, action]));
+  const actionNamed = (name: string): Action => {
+    const action = actions.get(name);
+    if (action !== undefined) return action;
+    throw new HoldfastError(
+      'unknown_action',
+      `No action named ${JSON.stringify(name.slice(0, 64))} is configured in this worker.`,
+    );
+  };
+  const operationDeps = (name: string): OperationDeps => {
+    const { contract, handlers } = actionNamed(name);
+    return { ledger, handlers, contract, ...(deps.faults && { faults: deps.faults }), ...(log && { log }) };
+  };
+  return {
+    attemptOperation: (request) =>
+      asActivity(log, () =>
+        withRuntime((runtime) => performOperation(operationDeps(request.plan.action), request, runtime)),
+      ),
+    rollbackOperation: (request) =>
+      asActivity(log, () =>
+        withRuntime((runtime) => rollbackOperation(operationDeps(request.plan.action), request, runtime)),
+      ),
+    closeOperation: (request) => asActivity(log, () => closeOperation({ ledger }, request)),
+    resolveOperation: (request) => asActivity(log, () => resolveOperation({ ledger }, request)),
+    recordNotes: ({ plan, taskId, journal }) =>
+      asActivity(log, () =>
+        ledger.appendAudit({
+          taskId,
+          operationId: plan.operationId,
+          tenant: plan.principal.tenant,
+          notes: journal,
+        }),
+      ),
+    planTask: ({ start, taskId }) =>
+      asActivity(log, () =>
+        planTask({ ledger, hashKey: deps.hashKey }, actionNamed(start.action), start, taskId),
+      ),
+  };
+}
