@@ -16,7 +16,7 @@ const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 've
 /**
  * Answers the action. Throws `invalid_contract` with every defect found (`details.issues`):
  * no `verify` and no reason for it (S2.6); `inBand` or `compensate` without `rollback`, or without a proof that it
- * worked (`verifyRollback` or a `lookup`); `conclusive` or `plain` declared without `lookup`; a conditional `execute` that takes no
+ * worked (`verifyRollback`, or a `lookup` declared conclusive); `conclusive` or `plain` declared without `lookup`; a conditional `execute` that takes no
  * context and so can't pass `operationId` on (field case 3); a handler that is no function, or not a known one.
  */
 export function implementAction<Input extends z.ZodObject, Output extends z.ZodType>(
@@ -58,6 +58,7 @@ function shapeDefects(handlers: AnyHandlers): Defect[] {
 function handlerDefects(contract: ActionContract, handlers: AnyHandlers): Defect[] {
   const { effect, rollback, transactional, noVerify, lookup } = contract;
   const undoes = rollback.kind === 'inBand' || rollback.kind === 'compensate';
+  const isConclusive = lookup === 'conclusive' && handlers.lookup !== undefined;
   const checks: [boolean, string, string][] = [
     [handlers.execute === undefined, 'handlers.execute', 'missing: it brings the effect about'],
     [
@@ -81,9 +82,9 @@ function handlerDefects(contract: ActionContract, handlers: AnyHandlers): Defect
       `'${rollback.kind}' never calls the rollback handler: write 'inBand' or 'compensate'`,
     ],
     [
-      undoes && handlers.verifyRollback === undefined && handlers.lookup === undefined,
+      undoes && handlers.verifyRollback === undefined && !isConclusive,
       'handlers.verifyRollback',
-      'missing: nothing proves that a rollback worked; add it, or a lookup (S6.2)',
+      'missing: nothing proves that a rollback worked; add it, or a lookup declared conclusive (S6.2)',
     ],
     [
       lookup !== null && handlers.lookup === undefined,

@@ -59,17 +59,6 @@ export function scrub(text: string, texts: readonly string[]): string {
   return texts.reduce((scrubbed, secret) => scrubbed.replaceAll(secret, () => REDACTED), text);
 }
 
-/** Every string anywhere in `value` scrubbed, keys included; for the details of a failure. */
-export function scrubAll(value: Json, texts: readonly string[]): Json {
-  if (typeof value === 'string') return scrub(value, texts);
-  if (typeof value === 'number') return texts.includes(String(value)) ? REDACTED : value;
-  if (!isContainer(value)) return value;
-  if (Array.isArray(value)) return value.map((part) => scrubAll(part, texts));
-  return Object.fromEntries(
-    Object.entries(value).map(([key, part]) => [scrub(key, texts), scrubAll(part, texts)]),
-  );
-}
-
 /**
  * The JSON pointers at which two values differ, in order, at most the first 20. Never values. A part that is missing on
  * one side or of another type is named itself, not its children; values equal as canonical JSON give none.

@@ -28,7 +28,7 @@ function defectsOf(make: () => unknown): string[] {
     );
   }
 }
-const defects = (change: object) => defectsOf(() => defineAction({ ...base, ...change } as never));
+const defects = (change: object) => defectsOf(() => defineAction({ ...base, ...change }));
 
 describe('a contract', () => {
   test('gets every default, and durations as milliseconds [S5.3]', () => {
@@ -182,15 +182,19 @@ const handlers = { execute: async (_input: { amount: number }, _context: unknown
 const lookup = async () => applied({ id: 'x' });
 const verify = async () => verified();
 const rollback = async () => undefined;
+const verifyRollback = verify;
 const pairing = (change: object, given: object) =>
-  defectsOf(() => implementAction(defineAction({ ...base, ...change } as never), given as never));
+  defectsOf(() => implementAction(defineAction({ ...base, ...change }), given as never));
 
 describe('a contract with its handlers', () => {
   test('keeps what is promised and nothing is wrong', () => {
-    expect(pairing({}, { ...handlers, verify, rollback, verifyRollback: verify })).toEqual([]);
-    expect(pairing({}, { ...handlers, verify, rollback, lookup })).toEqual([]);
+    expect(pairing({}, { ...handlers, verify, rollback, verifyRollback })).toEqual([]);
+    expect(pairing({ lookup: 'conclusive' }, { ...handlers, verify, rollback, lookup })).toEqual([]);
     expect(
-      pairing({ verify: { none: 'the target shows nothing' } }, { ...handlers, rollback, lookup }),
+      pairing(
+        { verify: { none: 'the target shows nothing' } },
+        { ...handlers, rollback, verifyRollback, lookup },
+      ),
     ).toEqual([]);
     expect(pairing({ effect: 'safe', rollback: undefined }, { execute: async () => ({ id: 'x' }) })).toEqual(
       [],
@@ -198,11 +202,11 @@ describe('a contract with its handlers', () => {
   });
 
   test.each([
-    [{}, { verify, rollback, lookup }, 'handlers.execute: missing'],
-    [{}, { ...handlers, rollback, lookup }, 'handlers.verify: missing'],
+    [{}, { verify, rollback, verifyRollback, lookup }, 'handlers.execute: missing'],
+    [{}, { ...handlers, rollback, verifyRollback, lookup }, 'handlers.verify: missing'],
     [
       { verify: { none: 'why' } },
-      { ...handlers, verify, rollback, lookup },
+      { ...handlers, verify, rollback, verifyRollback, lookup },
       'verify.none: the contract says',
     ],
     [{}, { ...handlers, verify, lookup }, "handlers.rollback: missing: rollback.kind 'inBand' needs it"],
@@ -217,19 +221,20 @@ describe('a contract with its handlers', () => {
       "rollback.kind: 'outOfBand' never calls",
     ],
     [{}, { ...handlers, verify, rollback }, 'handlers.verifyRollback: missing'],
+    [{}, { ...handlers, verify, rollback, lookup }, 'handlers.verifyRollback: missing'],
+    [{ lookup: 'conclusive' }, { ...handlers, verify, rollback, verifyRollback }, 'handlers.lookup: missing'],
+    [{}, { ...handlers, verify, rollback, verifyRollback, lookup, undo: rollback }, 'handlers.undo: unknown'],
     [
-      { lookup: 'conclusive' },
-      { ...handlers, verify, rollback, verifyRollback: verify },
-      'handlers.lookup: missing',
+      {},
+      { ...handlers, verify, rollback, verifyRollback, lookup: 'yes' },
+      'handlers.lookup: write an async function',
     ],
-    [{}, { ...handlers, verify, rollback, lookup, undo: rollback }, 'handlers.undo: unknown'],
-    [{}, { ...handlers, verify, rollback, lookup: 'yes' }, 'handlers.lookup: write an async function'],
   ])('%j refuses handlers that can not keep it', (change, given, expected) => {
     expect(pairing(change, given)).toContainEqual(expect.stringContaining(expected));
   });
 
   test('a conditional execute that can not forward the operationId is refused at startup (field case 3) [S1.3]', () => {
-    const forgets = { verify, rollback, lookup };
+    const forgets = { verify, rollback, verifyRollback, lookup };
     for (const execute of [
       async () => ({ id: 'x' }),
       async (_input: unknown) => ({ id: 'x' }),
@@ -254,6 +259,7 @@ describe('a contract with its handlers', () => {
   test('types its handlers from the schemas', () => {
     const contract = defineAction({
       ...base,
+      lookup: 'conclusive',
       input: z.object({ amount: z.int().default(1), note: sensitive(z.string()).optional() }),
     });
     const action = implementAction(contract, {
