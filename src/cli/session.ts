@@ -4,14 +4,14 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client, Connection } from '@temporalio/client';
-import { EncryptionCodec, HoldfastClient, createHints } from '../client/index.ts';
+import { Connection } from '@temporalio/client';
+import type { HoldfastClient } from '../client/index.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Principal } from '../task/plan.ts';
-import { loadConfig } from '../../worker/config.ts';
-import type { Config } from '../../worker/config.ts';
+import { createLogger, loadConfig, openHoldfast } from '../../worker/index.ts';
+import type { Config } from '../../worker/index.ts';
 import type { GlobalOptions } from './program.ts';
 import { readRuntimeFile } from './runtime-file.ts';
 
@@ -22,7 +22,6 @@ export interface LedgerSession {
 }
 
 export interface Session extends LedgerSession {
-  connection: Connection;
   client: HoldfastClient;
 }
 
@@ -66,22 +65,24 @@ export async function withSession<T>(
   options: GlobalOptions,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  return withLedger(options, async (base) => {
-    const connection = await connectToTemporal(base.config);
-    try {
-      const client = new HoldfastClient({
-        temporal: temporalClient(base.config, connection),
-        ledger: base.ledger,
-        actions: base.config.actions,
-        taskQueue: base.config.taskQueue,
-        hmacKey: base.config.hmacKey,
-        hints: createHints(),
-      });
-      return await work({ ...base, connection, client });
-    } finally {
-      await connection.close();
-    }
-  });
+  const config = await loadCommandConfig(options);
+  const holdfast = await openHoldfast({ config, log: createLogger({ level: 'error' }) }).catch(withAdvice);
+  try {
+    return await work({
+      config,
+      ledger: holdfast.ledger,
+      client: holdfast.client,
+      principal: config.principal,
+    });
+  } finally {
+    await holdfast.close();
+  }
+}
+
+function withAdvice(error: unknown): never {
+  if (!(error instanceof HoldfastError) || error.code !== 'engine_unavailable') throw error;
+  const message = `${error.message} Start \`holdfast dev\` in this folder, or set TEMPORAL_ADDRESS.`;
+  throw new HoldfastError('engine_unavailable', message, { details: error.details, cause: error });
 }
 
 /** Throws `engine_unavailable` naming the address and what to start. */
@@ -97,13 +98,4 @@ export async function connectToTemporal(config: Config): Promise<Connection> {
       { details: { address }, cause: error },
     );
   }
-}
-
-function temporalClient(config: Config, connection: Connection): Client {
-  const codecs = config.encryptionKeys.length > 0 ? [new EncryptionCodec(config.encryptionKeys)] : [];
-  return new Client({
-    connection,
-    namespace: config.temporal.namespace,
-    dataConverter: { payloadCodecs: codecs },
-  });
 }

@@ -1,0 +1,175 @@
+/** The processes that stay: `dev`, `serve`, `worker`, `gateway` and `mcp`. */
+import { installDrain, openHoldfast } from '../../../worker/index.ts';
+import type { Config, DrainStep, Holdfast } from '../../../worker/index.ts';
+import { ensureEncryptionKey, startDevEngine } from '../dev-engine.ts';
+import { EXIT } from '../exit-code.ts';
+import type { CommandSite, GlobalOptions } from '../program.ts';
+import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
+import { gatewayOf, listen } from '../serve-gateway.ts';
+import { loadCommandConfig } from '../session.ts';
+import { openTerminal } from '../terminal.ts';
+
+/** What a drain may take beyond the grace of running handlers: closing connections, the ledger, the server. */
+const DRAIN_MARGIN_MS = 15_000;
+
+export function addServingCommands({ program, run }: CommandSite): void {
+  program
+    .command('dev')
+    .description(
+      'everything on this machine: embedded Temporal, SQLite, worker and gateway; state in .holdfast/',
+    )
+    .action(run((_report, options) => dev(options)));
+  program
+    .command('serve')
+    .description('gateway and worker in one process, on your Temporal')
+    .action(run(async (_report, options) => serve(options, { hasWorker: true, hasGateway: true })));
+  program
+    .command('worker')
+    .description('take work: run handlers for the tasks of your Temporal')
+    .action(run(async (_report, options) => serve(options, { hasWorker: true, hasGateway: false })));
+  program
+    .command('gateway')
+    .description('MCP over HTTP in front of your Temporal; stateless, as many as you like')
+    .action(run(async (_report, options) => serve(options, { hasWorker: false, hasGateway: true })));
+  program
+    .command('mcp')
+    .description('MCP over stdio, for clients that start their servers themselves')
+    .action(run((_report, options) => mcp(options)));
+}
+
+interface Parts {
+  hasWorker: boolean;
+  hasGateway: boolean;
+}
+
+async function serve(options: GlobalOptions, { hasWorker, hasGateway }: Parts): Promise<number> {
+  const config = await loadCommandConfig(options);
+  const holdfast = await openHoldfast({ config, worker: hasWorker });
+  const steps: DrainStep[] = [];
+  const url = hasGateway ? await openGateway(config, holdfast, steps) : undefined;
+  steps.push({ name: 'worker, connections, ledger', run: () => holdfast.close() });
+  announce({ ...(url !== undefined && { url }) });
+  holdfast.log.info(
+    { taskQueue: config.taskQueue, ...(url !== undefined && { url }) },
+    hasWorker ? 'taking work' : 'serving',
+  );
+  return untilDrained(config, holdfast, steps);
+}
+
+async function openGateway(config: Config, holdfast: Holdfast, steps: DrainStep[]): Promise<string> {
+  const gateway = gatewayOf(config, holdfast);
+  const url = await listen(gateway, config, holdfast);
+  steps.push({ name: 'gateway', run: () => gateway.close() });
+  return url;
+}
+
+/** A parent that started this process with an IPC channel hears when it is ready. */
+function announce(ready: { url?: string }): void {
+  process.send?.({ ready: true, ...ready });
+}
+
+async function dev(options: GlobalOptions): Promise<number> {
+  const terminal = openTerminal(process.stderr);
+  const say = (line: string): void => terminal.write(terminal.paint('dim', line));
+  const stateDir = process.env['HOLDFAST_STATE_DIR'] ?? '.holdfast';
+  ensureEncryptionKey(stateDir);
+  const config = await loadCommandConfig(options);
+  const engine = await startDevEngine(config.stateDir, say);
+  const steps: DrainStep[] = [];
+  try {
+    const holdfast = await openDev(config, engine);
+    const url = await openGateway(config, holdfast, steps);
+    steps.push(
+      { name: 'worker, connections, ledger', run: () => holdfast.close() },
+      { name: 'temporal', run: () => engine.stop() },
+    );
+    writeRuntimeFile(config.stateDir, runtimeOf(config, engine, `${url}/mcp`));
+    steps.unshift({ name: 'runtime file', run: () => Promise.resolve(removeRuntimeFile(config.stateDir)) });
+    terminal.write(
+      `${terminal.paint('green', 'ready')}  MCP ${url}/mcp   Temporal ${engine.uiUrl ?? engine.address}`,
+    );
+    terminal.write(
+      `       ${config.actions.length} actions from ${config.configFile ?? 'no configuration file (make a holdfast.config.ts)'}`,
+    );
+    announce({ url });
+    return await untilDrained(config, holdfast, steps);
+  } catch (error) {
+    await engine.stop();
+    throw error;
+  }
+}
+
+type Engine = Awaited<ReturnType<typeof startDevEngine>>;
+
+function openDev(config: Config, engine: Engine): Promise<Holdfast> {
+  return openHoldfast({ config, worker: true, migrate: true, address: engine.address });
+}
+
+function runtimeOf(config: Config, engine: Engine, mcpUrl?: string) {
+  return {
+    pid: process.pid,
+    temporalAddress: engine.address,
+    temporalNamespace: engine.namespace,
+    ...(mcpUrl !== undefined && { mcpUrl }),
+    ...(engine.uiUrl !== undefined && { temporalUiUrl: engine.uiUrl }),
+    configFile: config.configFile,
+  };
+}
+
+/** On your Temporal, or a running `dev`'s, where there is one; else it brings its own, like `dev`. Standard output is the client's. */
+async function mcp(options: GlobalOptions): Promise<number> {
+  const stateDir = process.env['HOLDFAST_STATE_DIR'] ?? '.holdfast';
+  const isServed = process.env['TEMPORAL_ADDRESS'] !== undefined || readRuntimeFile(stateDir) !== null;
+  if (!isServed) ensureEncryptionKey(stateDir);
+  const config = await loadCommandConfig(options);
+  const steps: DrainStep[] = [];
+  const engine = isServed ? null : await startDevEngine(config.stateDir, (line) => console.error(line));
+  try {
+    const holdfast = engine === null ? await openHoldfast({ config }) : await openDev(config, engine);
+    const gateway = gatewayOf(config, holdfast);
+    const { closed } = gateway.serveMcpStdio();
+    steps.push(
+      { name: 'gateway', run: () => gateway.close() },
+      { name: 'worker, connections, ledger', run: () => holdfast.close() },
+    );
+    if (engine !== null) {
+      writeRuntimeFile(config.stateDir, runtimeOf(config, engine));
+      steps.unshift({ name: 'runtime file', run: () => Promise.resolve(removeRuntimeFile(config.stateDir)) });
+      steps.push({ name: 'temporal', run: () => engine.stop() });
+    }
+    return await untilDrained(config, holdfast, steps, closed);
+  } catch (error) {
+    await engine?.stop();
+    throw error;
+  }
+}
+
+/** Until a signal, the client's leaving, or the worker's death; then everything is closed in order. */
+async function untilDrained(
+  config: Config,
+  holdfast: Holdfast,
+  steps: DrainStep[],
+  left?: Promise<void>,
+): Promise<number> {
+  return new Promise((resolve) => {
+    const drain = installDrain({
+      steps,
+      boundMs: config.shutdownGraceMs + DRAIN_MARGIN_MS,
+      log: holdfast.log,
+      exit: (code) => resolve(exitWith(code)),
+    });
+    const leave = (reason: string, code: number): void =>
+      void drain.start(reason).then((drained) => resolve(exitWith(drained === 0 ? code : drained)));
+    left?.then(
+      () => leave('the client left', EXIT.done),
+      () => leave('the connection broke', EXIT.failed),
+    );
+    holdfast.worker?.stopped.catch(() => leave('the worker died', EXIT.failed));
+  });
+}
+
+/** Native threads and open handles must not keep a drained process alive. */
+function exitWith(code: number): number {
+  setImmediate(() => process.exit(code));
+  return code;
+}

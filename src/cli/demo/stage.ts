@@ -1,0 +1,142 @@
+/**
+ * The demo's stage: a Temporal server, a gateway, workers and two services outside, each a process of its own, and an MCP
+ * client that calls over HTTP. Everything lives in a temporary folder and is gone afterwards.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Connection } from '@temporalio/client';
+import { startEmbeddedTemporal } from '../../embedded/index.ts';
+import { openLedger } from '../../ledger/open-ledger.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { startChild } from './child.ts';
+import type { DemoChild } from './child.ts';
+
+export interface Stage {
+  ledger: Ledger;
+  /** Path of the ledger's SQLite file, for playing somebody else who writes into it. */
+  ledgerFile: string;
+  mcp: Client;
+  temporal: Connection;
+  warehouse: OutsideService;
+  provider: OutsideService;
+  startWorker(): Promise<DemoChild>;
+  close(): Promise<void>;
+}
+
+/** A service outside: its own books are the demo's only judge of what really happened. */
+export interface OutsideService {
+  books(): Promise<Record<string, number>>;
+  behave(behaviour: 'normal' | 'hold' | 'wrong', times?: number): Promise<void>;
+  release(): Promise<void>;
+}
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+/** `.js` when built, `.ts` when run from source: whatever this file is. */
+const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+const MAIN = here(`../main.${EXTENSION}`);
+const EXAMPLES = here('../../../examples');
+
+export async function openStage(say: (line: string) => void): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-'));
+  const closers: (() => Promise<unknown> | void)[] = [() => rmSync(folder, { recursive: true, force: true })];
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).reverse()) await closer();
+  };
+  try {
+    return await build(folder, closers, close, say);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function build(
+  folder: string,
+  closers: (() => Promise<unknown> | void)[],
+  close: () => Promise<void>,
+  say: (line: string) => void,
+): Promise<Stage> {
+  const temporalServer = await startEmbeddedTemporal({
+    stateDir: join(folder, 'temporal'),
+    ui: false,
+    log: say,
+  });
+  closers.push(() => temporalServer.stop());
+  const log = join(folder, 'processes.log');
+  const child = async (
+    script: string,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv,
+  ): Promise<DemoChild> => {
+    const started = await startChild(script, args, env, log);
+    closers.push(() => started.kill());
+    return started;
+  };
+  const [warehouse, provider] = await Promise.all(
+    ['inventory', 'provider'].map(async (name) =>
+      child(join(EXAMPLES, name, `service.${EXTENSION}`), [String(await freePort())], process.env),
+    ),
+  );
+  const ledgerFile = join(folder, 'ledger.db');
+  const env = {
+    ...process.env,
+    HOLDFAST_CONFIG: join(EXAMPLES, 'demo', `holdfast.config.${EXTENSION}`),
+    HOLDFAST_STATE_DIR: folder,
+    HOLDFAST_DATABASE_URL: `sqlite:${ledgerFile}`,
+    HOLDFAST_PORT: '0',
+    HOLDFAST_LOG_LEVEL: 'warn',
+    HOLDFAST_WAREHOUSE_URL: warehouse?.ready.url ?? '',
+    HOLDFAST_PROVIDER_URL: provider?.ready.url ?? '',
+    TEMPORAL_ADDRESS: temporalServer.address,
+    TEMPORAL_NAMESPACE: temporalServer.namespace,
+  };
+  const ledger = await openLedger({ url: env.HOLDFAST_DATABASE_URL });
+  closers.push(() => ledger.close());
+  await ledger.migrate();
+  const gateway = await child(MAIN, ['gateway'], env);
+  say(`gateway, warehouse and payment provider are up; the gateway is ${gateway.ready.url}`);
+  const mcp = await connectMcp(`${gateway.ready.url}/mcp`);
+  closers.push(() => mcp.close());
+  const temporal = await Connection.connect({ address: temporalServer.address });
+  closers.push(() => temporal.close());
+  return {
+    ledger,
+    ledgerFile,
+    mcp,
+    temporal,
+    warehouse: outside(env.HOLDFAST_WAREHOUSE_URL),
+    provider: outside(env.HOLDFAST_PROVIDER_URL),
+    startWorker: () => child(MAIN, ['worker'], env),
+    close,
+  };
+}
+
+async function connectMcp(url: string): Promise<Client> {
+  const mcp = new Client({ name: 'holdfast-demo', version: '1.0.0' });
+  await mcp.connect(new StreamableHTTPClientTransport(new URL(url)));
+  return mcp;
+}
+
+function outside(url: string): OutsideService {
+  const control = async (name: string, body: object): Promise<void> => {
+    await fetch(`${url}/control/${name}`, { method: 'POST', body: JSON.stringify(body) });
+  };
+  return {
+    books: async () => (await (await fetch(`${url}/control/books`)).json()) as Record<string, number>,
+    behave: (behaviour, times) => control('behave', { behaviour, ...(times !== undefined && { times }) }),
+    release: () => control('release', {}),
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

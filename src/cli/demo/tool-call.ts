@@ -1,0 +1,34 @@
+/** One MCP tool call as the demo reads its answer. */
+import type { Client } from '@modelcontextprotocol/client';
+import { z } from 'zod';
+import type { JsonObject } from '../../task/json.ts';
+
+const TASK_META = 'holdfast/task';
+const taskSchema = z
+  .object({
+    status: z.string(),
+    effect: z.string().nullable(),
+    cause: z.string().nullable(),
+    replayed: z.boolean(),
+  })
+  .partial();
+const errorSchema = z.object({ error: z.object({ code: z.string(), details: z.unknown().optional() }) });
+
+export interface ToolAnswer {
+  /** What `_meta["holdfast/task"]` says; empty when nothing was started. */
+  task: z.infer<typeof taskSchema>;
+  error: { code: string; details?: unknown } | null;
+  text: string;
+}
+
+export async function callTool(client: Client, name: string, args: JsonObject): Promise<ToolAnswer> {
+  const answer = await client.callTool({ name, arguments: args });
+  const { _meta: meta, content, structuredContent } = answer;
+  const task = taskSchema.safeParse(meta?.[TASK_META]);
+  const error = errorSchema.safeParse(structuredContent);
+  return {
+    task: task.success ? task.data : {},
+    error: error.success ? error.data.error : null,
+    text: content.map((part) => (part.type === 'text' ? part.text : '')).join(' '),
+  };
+}

@@ -1,0 +1,47 @@
+/** The gateway of a process that has a client: tools from the configuration, callers from its `auth`. */
+import { createGateway, toolOf } from '../gateway/index.ts';
+import type { Gateway, GatewayAuth } from '../gateway/index.ts';
+import type { Config, Holdfast } from '../../worker/index.ts';
+
+export function gatewayOf(config: Config, { client, log }: Pick<Holdfast, 'client' | 'log'>): Gateway {
+  return createGateway({
+    client,
+    tools: config.actions.map(({ contract }) => toolOf(contract)),
+    auth: authOf(config),
+    ...(config.file.limits && { limits: definedOf(config.file.limits) }),
+    log,
+  });
+}
+
+/** `/mcp`, `/healthz` and `/readyz` where the configuration says. */
+export async function listen(
+  gateway: Gateway,
+  config: Config,
+  holdfast: Pick<Holdfast, 'check'>,
+): Promise<string> {
+  const { allowedHosts, allowedOrigins } = config.file.gateway ?? {};
+  const http = await gateway.serveHttp({
+    host: config.host,
+    port: config.port,
+    ...(allowedHosts && { allowedHosts }),
+    ...(allowedOrigins && { allowedOrigins }),
+    readiness: async () => {
+      const health = await holdfast.check();
+      const missing = Object.entries(health).filter(([, isWell]) => isWell === false);
+      if (missing.length > 0) throw new Error(`not reachable: ${missing.map(([name]) => name).join(', ')}`);
+    },
+  });
+  return http.url;
+}
+
+function authOf(config: Config): GatewayAuth {
+  const tokens = config.file.auth?.tokens;
+  if (tokens === undefined) return { kind: 'loopback', principal: config.principal };
+  return { kind: 'tokens', tokens, stdioPrincipal: config.principal };
+}
+
+function definedOf<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
+}
