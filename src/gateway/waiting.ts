@@ -37,10 +37,16 @@ export async function waitForTask(
     intervalMs: parts.limits.progressIntervalMs,
     clock: parts.clock,
   });
+  // Without a token nobody is told, and the client need not look for changes.
+  const onChange = (answer: TaskAnswer) => {
+    if (!hasEnded(answer)) progress.report(answer.statusMessage || answer.status);
+  };
+  onChange(known);
   try {
-    return await lastKnown(parts, known, caller, timeoutMs, (answer) =>
-      progress.report(answer.statusMessage || answer.status),
-    );
+    return await lastKnown(parts, known, caller, {
+      timeoutMs,
+      ...(caller.progressToken !== undefined && { onChange }),
+    });
   } finally {
     await progress.stop();
   }
@@ -50,20 +56,12 @@ async function lastKnown(
   { client, shutdown, log }: WaitParts,
   known: TaskAnswer,
   { principal, signal }: Caller,
-  timeoutMs: number,
-  onChange: (answer: TaskAnswer) => void,
+  options: { timeoutMs: number; onChange?: (answer: TaskAnswer) => void },
 ): Promise<TaskAnswer> {
   let latest = known;
   const ends = AbortSignal.any([signal, shutdown]);
   try {
-    latest = await client.wait(known.taskId, principal, {
-      timeoutMs,
-      signal: ends,
-      onChange(answer) {
-        latest = answer;
-        onChange(answer);
-      },
-    });
+    latest = await client.wait(known.taskId, principal, { ...options, signal: ends });
   } catch (error) {
     if (!ends.aborted) {
       log.warn(

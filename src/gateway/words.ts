@@ -1,6 +1,6 @@
 /** What a model reads about a task. One idea a sentence, the instruction spelled out, no word that invites a repeat. */
 import type { TaskAnswer } from '../client/task-client.ts';
-import { hasEnded, isOutcomeUnknown } from './task-answer.ts';
+import { isOutcomeUnknown } from './task-answer.ts';
 
 /** A task that has not ended, as the result of the call that started it. */
 export function handleWords(answer: TaskAnswer): string {
@@ -63,16 +63,6 @@ export function completionNotes(answer: TaskAnswer, inexactPath: string | null):
     );
   }
   return notes;
-}
-
-/** `statusMessage` of a task of the Tasks extension: one line, true at a glance. */
-export function statusWords(answer: TaskAnswer): string {
-  const message = answer.statusMessage || answer.status;
-  if (hasEnded(answer)) return message;
-  const unknown = isOutcomeUnknown(answer)
-    ? ' Outcome unknown: not done, not failed; do not call again.'
-    : '';
-  return `${message}${unknown}${readWords(answer)}`;
 }
 
 const readWords = (answer: TaskAnswer): string =>

@@ -11,7 +11,6 @@ import type { AddressInfo } from 'node:net';
 import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/node';
 import { HoldfastError } from '../../contract/error.ts';
 import { asHoldfastError } from '../error-mapping.ts';
-import type { GatewayLog } from '../log.ts';
 import { createMcpRoute } from './mcp-route.ts';
 import type { McpRouteParts } from './mcp-route.ts';
 import { sendJson } from './send-json.ts';

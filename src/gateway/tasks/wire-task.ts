@@ -11,7 +11,6 @@ import type { TaskAnswer } from '../../client/task-client.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 import { needsPerson, TASK_META, taskMeta } from '../task-answer.ts';
 import { toolResult } from '../tool-result.ts';
-import { statusWords } from '../words.ts';
 
 export type WireStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
 
@@ -33,7 +32,7 @@ function wireTask(answer: TaskAnswer) {
   return {
     taskId: answer.taskId,
     status: wireStatus(answer),
-    statusMessage: statusWords(answer),
+    statusMessage: answer.statusMessage || answer.status,
     createdAt: new Date(answer.createdAt).toISOString(),
     lastUpdatedAt: new Date(answer.updatedAt).toISOString(),
     // M2.7: the ledger's row outlives the task; nothing expires.

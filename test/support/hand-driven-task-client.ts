@@ -1,0 +1,216 @@
+/**
+ * A `TaskClient` whose tasks move only when the test says so. It keeps the promises that the gateway relies on: one task
+ * per key, conflicts by path, attaching, `task_not_found` for foreign ids, waits that end with the task or the signal.
+ */
+import type {
+  MessageAnswer,
+  StartRequest,
+  TaskAnswer,
+  TaskClient,
+  TaskDetail,
+} from '../../src/client/task-client.ts';
+import { HoldfastError } from '../../src/contract/error.ts';
+import type { Json } from '../../src/task/json.ts';
+import type { TaskError } from '../../src/task/outcome.ts';
+import type { Principal } from '../../src/task/plan.ts';
+import { deferred } from './deferred.ts';
+
+type Method = 'start' | 'get' | 'wait' | 'cancel';
+
+interface HandDrivenTask {
+  tenant: string;
+  request: StartRequest;
+  answer: TaskAnswer;
+  listeners: Set<() => void>;
+}
+
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const WAITS_FOR_PERSON: ReadonlySet<string> = new Set(['needs_attention', 'awaiting_approval']);
+
+export class HandDrivenTaskClient implements TaskClient {
+  readonly starts: StartRequest[] = [];
+  readonly cancels: { taskId: string; reason: string | undefined }[] = [];
+  /** Waits that have not ended; 0 proves that a leaving caller freed its wait. */
+  openWaits = 0;
+  /** Actions that end at once, with what they answer. */
+  readonly immediate = new Map<string, (args: Json) => Partial<TaskAnswer>>();
+  readonly #tasks = new Map<string, HandDrivenTask>();
+  readonly #held = new Map<Method, Promise<void>>();
+  readonly #failures = new Map<Method, unknown>();
+
+  /** Holds every call of `method` until the answered function is called. */
+  hold(method: Method): () => void {
+    const gate = deferred();
+    this.#held.set(method, gate.promise);
+    return () => {
+      this.#held.delete(method);
+      gate.resolve();
+    };
+  }
+
+  /** The next call of `method` rejects with `error`. */
+  failNext(method: Method, error: unknown): void {
+    this.#failures.set(method, error);
+  }
+
+  /** The open task started last, or else the last of all. */
+  get lastTaskId(): string {
+    const ids = [...this.#tasks.keys()];
+    const id = ids.findLast((each) => !ENDED.has(this.#task(each).answer.status)) ?? ids.at(-1);
+    if (id === undefined) throw new Error('no task was started');
+    return id;
+  }
+
+  move(change: Partial<TaskAnswer>, taskId = this.lastTaskId): void {
+    const task = this.#task(taskId);
+    task.answer = { ...task.answer, ...change, updatedAt: task.answer.updatedAt + 1 };
+    for (const listener of [...task.listeners]) listener();
+  }
+
+  complete(result: Json, taskId = this.lastTaskId): void {
+    this.move(
+      { status: 'completed', effect: 'applied', cause: 'committed', result, statusMessage: 'completed' },
+      taskId,
+    );
+  }
+
+  fail(error: TaskError, change: Partial<TaskAnswer> = {}, taskId = this.lastTaskId): void {
+    this.move(
+      {
+        status: 'failed',
+        effect: 'none',
+        cause: 'permanent_failure',
+        error,
+        statusMessage: 'failed',
+        ...change,
+      },
+      taskId,
+    );
+  }
+
+  async start(request: StartRequest): Promise<TaskAnswer> {
+    await this.#gate('start');
+    this.starts.push(request);
+    const met = this.#meet(request);
+    if (met) return met;
+    const taskId = `task_${this.#tasks.size + 1}`;
+    const now = this.immediate.get(request.action)?.(request.args);
+    const answer = { ...opened(taskId, request), ...now };
+    this.#tasks.set(taskId, { tenant: request.principal.tenant, request, answer, listeners: new Set() });
+    return answer;
+  }
+
+  async get(taskId: string, principal: Principal): Promise<TaskAnswer> {
+    await this.#gate('get');
+    return this.#visible(taskId, principal).answer;
+  }
+
+  async wait(
+    taskId: string,
+    principal: Principal,
+    options: { timeoutMs: number; signal?: AbortSignal; onChange?: (answer: TaskAnswer) => void },
+  ): Promise<TaskAnswer> {
+    await this.#gate('wait');
+    const task = this.#visible(taskId, principal);
+    const isOver = () => ENDED.has(task.answer.status) || WAITS_FOR_PERSON.has(task.answer.status);
+    if (isOver()) return task.answer;
+    this.openWaits += 1;
+    const { promise, resolve } = deferred();
+    const timer = setTimeout(resolve, options.timeoutMs);
+    const listener = () => {
+      options.onChange?.(task.answer);
+      if (isOver()) resolve();
+    };
+    task.listeners.add(listener);
+    options.signal?.addEventListener('abort', () => resolve(), { once: true });
+    if (options.signal?.aborted) resolve();
+    await promise;
+    clearTimeout(timer);
+    task.listeners.delete(listener);
+    this.openWaits -= 1;
+    options.signal?.throwIfAborted();
+    return task.answer;
+  }
+
+  async cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
+    await this.#gate('cancel');
+    const { answer } = this.#visible(taskId, principal);
+    this.cancels.push({ taskId, reason });
+    if (ENDED.has(answer.status)) return { accepted: false, code: 'already_ended', status: answer.status };
+    this.move({ cancelRequested: true }, taskId);
+    return { accepted: true, code: 'requested', status: answer.status };
+  }
+
+  detail(): Promise<TaskDetail> {
+    return unused('detail');
+  }
+  resolve(): Promise<MessageAnswer> {
+    return unused('resolve');
+  }
+  list(): Promise<TaskAnswer[]> {
+    return unused('list');
+  }
+  audit(): Promise<never> {
+    return unused('audit');
+  }
+
+  /** The task that an equal key or an equal open keyless call leads to. */
+  #meet({ action, args, key, principal, attach = true }: StartRequest): TaskAnswer | null {
+    for (const { tenant, request, answer } of this.#tasks.values()) {
+      if (tenant !== principal.tenant || request.action !== action) continue;
+      const isEqual = JSON.stringify(request.args) === JSON.stringify(args);
+      if (key !== undefined && request.key === key) {
+        if (!isEqual)
+          throw new HoldfastError('idempotency_conflict', 'The key was used with other arguments.', {
+            details: { paths: ['/amount'] },
+          });
+        return { ...answer, replayed: ENDED.has(answer.status) };
+      }
+      const isOpen = !ENDED.has(answer.status);
+      if (key === undefined && request.key === undefined && attach && isEqual && isOpen)
+        return { ...answer, attached: true };
+    }
+    return null;
+  }
+
+  #visible(taskId: string, principal: Principal): HandDrivenTask {
+    const task = this.#tasks.get(taskId);
+    if (task?.tenant === principal.tenant) return task;
+    throw new HoldfastError('task_not_found', 'No such task.');
+  }
+
+  #task(taskId: string): HandDrivenTask {
+    const task = this.#tasks.get(taskId);
+    if (!task) throw new Error(`no task ${taskId}`);
+    return task;
+  }
+
+  async #gate(method: Method): Promise<void> {
+    await this.#held.get(method);
+    const failure = this.#failures.get(method);
+    this.#failures.delete(method);
+    if (failure !== undefined) throw failure instanceof Error ? failure : new Error(String(failure));
+  }
+}
+
+const unused = (method: string): Promise<never> =>
+  Promise.reject(new Error(`the gateway has no use for ${method}`));
+
+const opened = (taskId: string, { action, key }: StartRequest): TaskAnswer => ({
+  taskId,
+  operationId: `op_${taskId}`,
+  action,
+  status: 'running',
+  effect: null,
+  cause: null,
+  replayed: false,
+  attached: false,
+  autoRetry: key !== undefined,
+  cancelRequested: false,
+  result: null,
+  error: null,
+  stale: false,
+  statusMessage: 'running attempt 1',
+  createdAt: 1_800_000_000_000,
+  updatedAt: 1_800_000_000_000,
+});
