@@ -10,7 +10,7 @@
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto'; // CommonJS whose names Node can't see
 import { HoldfastError } from '../contract/error.ts';
 import type { EncryptionKey } from './encryption-keys.ts';
 
@@ -20,7 +20,7 @@ const TAG_BYTES = 16;
 const ENCODING = 'binary/encrypted';
 const KEY_ID = 'holdfast-key-id';
 
-const { Payload: PayloadMessage } = temporal.api.common.v1;
+const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
 
 export class EncryptionCodec implements PayloadCodec {
   readonly #newest: EncryptionKey;
