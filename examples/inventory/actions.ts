@@ -28,6 +28,7 @@ export const reserveInventory = defineAction({
   approval: ({ quantity }) =>
     quantity > QUANTITY_WITHOUT_APPROVAL_MAX && { roles: ['buyer'], expiresIn: '24h' },
   deadlines: { attempt: '1s', verify: '1s', run: '1h' },
+  retry: { initialInterval: '50ms', maximumInterval: '1s' },
   onCancel: 'rollback',
 });
 
@@ -40,6 +41,7 @@ export const releaseInventory = defineAction({
   transactional: true,
   rollback: { kind: 'compensate' },
   deadlines: { attempt: '1s', verify: '1s', run: '1h' },
+  retry: { initialInterval: '50ms', maximumInterval: '1s' },
   onCancel: 'keep',
 });
 

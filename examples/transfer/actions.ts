@@ -27,5 +27,6 @@ export const transferFunds = defineAction({
   transactional: true,
   rollback: { kind: 'inBand' },
   deadlines: { attempt: '1s', verify: '1s', run: '10m' },
+  retry: { initialInterval: '50ms', maximumInterval: '1s' },
   onCancel: 'keep',
 });

@@ -3,10 +3,12 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { writeFile as contract } from '../../examples/files/actions.ts';
 import { write } from '../../examples/files/handlers.ts';
 import { implementAction } from '../../src/index.ts';
+import { openTestServer } from '../../src/testing/index.ts';
+import type { TestServer } from '../../src/testing/index.ts';
 import { handlersOf, openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
 
@@ -15,9 +17,10 @@ type Handlers = typeof handlers;
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 let root: string;
+let server: TestServer;
 let example: OpenExample<unknown>;
 const open = async (action = write) => {
-  example = await openExample([action]);
+  example = await openExample(server, [action]);
 };
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'files-example-'));
@@ -29,6 +32,11 @@ afterEach(async () => {
 });
 
 const held = (path: string) => readFile(join(root, path), 'utf8').catch(() => null);
+
+beforeAll(async () => {
+  server = await openTestServer('local');
+});
+afterAll(() => server.close());
 
 describe('files example', () => {
   test('[S2.6] a file is written, read back, and its hash is the result', async () => {

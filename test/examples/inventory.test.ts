@@ -1,21 +1,24 @@
 /** The oracle is the stock: the table's rows, and the warehouse's own books. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { release, reservation } from '../../examples/inventory/handlers.ts';
 import { startWarehouse } from '../../examples/inventory/service.ts';
 import type { Warehouse } from '../../examples/inventory/service.ts';
 import { migrateInventory } from '../../examples/inventory/tables.ts';
 import type { InventoryTables } from '../../examples/inventory/tables.ts';
 import { warehouseRelease, warehouseReservation } from '../../examples/inventory/warehouse-handlers.ts';
+import { openTestServer } from '../../src/testing/index.ts';
+import type { TestServer } from '../../src/testing/index.ts';
 import { openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
 
 let warehouse: Warehouse;
+let server: TestServer;
 let example: OpenExample<InventoryTables>;
 beforeEach(async () => {
   warehouse = await startWarehouse();
   process.env['HOLDFAST_WAREHOUSE_URL'] = warehouse.url;
   const actions = [reservation, release, warehouseReservation, warehouseRelease];
-  example = await openExample<InventoryTables>(actions, migrateInventory);
+  example = await openExample<InventoryTables>(server, actions, migrateInventory);
 });
 afterEach(async () => {
   await example.close();
@@ -40,6 +43,11 @@ const PLACES = [
     (sku: string) => Promise.resolve(warehouse.books().available[sku]),
   ],
 ] as const;
+
+beforeAll(async () => {
+  server = await openTestServer('local');
+});
+afterAll(() => server.close());
 
 describe.each(PLACES)('inventory example, %s', (reserve, giveBack, available) => {
   test('[S1.5] stock is taken once, however often the same key asks', async () => {

@@ -1,16 +1,17 @@
 /** One Holdfast in the test's process, with an example's actions and tables, and calls as a person would make them. */
+import { randomUUID } from 'node:crypto';
 import { createTestHoldfast } from '../../src/testing/index.ts';
+import type { TestServer } from '../../src/testing/index.ts';
 import type { Action, ActionContract, ActionHandlers } from '../../src/index.ts';
 import type { TaskAnswer } from '../../src/client/task-client.ts';
 import type { JsonObject } from '../../src/task/json.ts';
 import type { z } from 'zod';
 import type { Kysely, Transaction } from 'kysely';
 
-const principal = { tenant: 'local', subject: 'ann', roles: [] };
 const PATIENCE_MS = 30_000;
 
 export interface OpenExample<Tables> {
-  /** Starts and waits until the task ended or needs a person. */
+  /** Starts and waits until the task ended or needs a person; `replayed` is as the start said. */
   call(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
   start(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
   wait(taskId: string): Promise<TaskAnswer>;
@@ -22,22 +23,30 @@ export interface OpenExample<Tables> {
   close(): Promise<void>;
 }
 
+/** Keys mean something within a tenant alone, so that tests on one server never meet: each gets its own. */
 export async function openExample<Tables = unknown>(
+  server: TestServer,
   actions: Action[],
   setup: (ledger: Kysely<unknown>) => Promise<void> = () => Promise.resolve(),
 ): Promise<OpenExample<Tables>> {
-  const { client, ledger, close } = await createTestHoldfast({ actions });
+  const { client, ledger, startWorker, close } = await createTestHoldfast({ actions, server, worker: false });
   await ledger.transaction((_transitions, tx) => setup(tx as Kysely<unknown>));
+  await startWorker();
+  const principal = { tenant: `tenant-${randomUUID()}`, subject: 'ann', roles: [] };
   const start = (action: string, args: JsonObject, key?: string) =>
     client.start({ action, args, principal, ...(key !== undefined && { key }) });
   const wait = (taskId: string) => client.wait(taskId, principal, { timeoutMs: PATIENCE_MS });
   return {
     start,
     wait,
-    call: async (action, args, key) => wait((await start(action, args, key)).taskId),
+    call: async (action, args, key) => {
+      const started = await start(action, args, key);
+      return { ...(await wait(started.taskId)), replayed: started.replayed };
+    },
     cancel: async (taskId) => void (await client.cancel(taskId, principal)),
     tables: (work) => ledger.transaction((_transitions, tx) => work(tx as Transaction<Tables>)),
-    alerts: async (taskId) => (await ledger.alerts({ tenant: 'local', taskId })).map(({ type }) => type),
+    alerts: async (taskId) =>
+      (await ledger.alerts({ tenant: principal.tenant, taskId })).map(({ type }) => type),
     close,
   };
 }

@@ -1,19 +1,22 @@
 /** The oracle is the provider's own books. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { charge } from '../../examples/provider/handlers.ts';
 import { startProvider } from '../../examples/provider/service.ts';
 import type { Provider } from '../../examples/provider/service.ts';
+import { openTestServer } from '../../src/testing/index.ts';
+import type { TestServer } from '../../src/testing/index.ts';
 import { openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
 
 const BILL = { customer: 'c1', amountCents: 1_250, currency: 'EUR' };
 
 let provider: Provider;
+let server: TestServer;
 let example: OpenExample<unknown>;
 beforeEach(async () => {
   provider = await startProvider();
   process.env['HOLDFAST_PROVIDER_URL'] = provider.url;
-  example = await openExample([charge]);
+  example = await openExample(server, [charge]);
 });
 afterEach(async () => {
   await example.close();
@@ -21,6 +24,11 @@ afterEach(async () => {
 });
 
 const bill = () => example.call('charge_customer', BILL, 'invoice-9');
+
+beforeAll(async () => {
+  server = await openTestServer('local');
+});
+afterAll(() => server.close());
 
 describe('provider example', () => {
   test('[S1.3] a customer is charged once, however often the same key asks', async () => {

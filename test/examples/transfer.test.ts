@@ -1,19 +1,22 @@
 /** The oracle is the two balances, read from the tables themselves. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { transferFunds } from '../../examples/transfer/actions.ts';
 import { transfer } from '../../examples/transfer/handlers.ts';
 import { migrateTransfer } from '../../examples/transfer/tables.ts';
 import type { TransferTables } from '../../examples/transfer/tables.ts';
 import { implementAction, mismatch } from '../../src/index.ts';
+import { openTestServer } from '../../src/testing/index.ts';
+import type { TestServer } from '../../src/testing/index.ts';
 import { handlersOf, openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
 
 const handlers = handlersOf(transfer, transferFunds);
 const HUNDRED = { from: 'A', to: 'B', amountCents: 10_000 };
 
+let server: TestServer;
 let example: OpenExample<TransferTables>;
-const open = async (action: Parameters<typeof openExample>[0][number]) => {
-  example = await openExample<TransferTables>([action], migrateTransfer);
+const open = async (action: Parameters<typeof openExample>[1][number]) => {
+  example = await openExample<TransferTables>(server, [action], migrateTransfer);
 };
 afterEach(() => example.close());
 
@@ -31,6 +34,11 @@ const setBalance = (account: string, cents: number) =>
       .execute(),
   );
 const transfers = () => example.tables((tx) => tx.selectFrom('example_transfer').selectAll().execute());
+
+beforeAll(async () => {
+  server = await openTestServer('local');
+});
+afterAll(() => server.close());
 
 describe('transfer example', () => {
   beforeEach(() => open(transfer));
@@ -118,9 +126,8 @@ describe('transfer example, when something breaks', () => {
       },
     });
     await open(breaking);
-    const { taskId } = await example.start('transfer_funds', HUNDRED, 'rent');
-    const end = await example.wait(taskId);
-    expect(end.status).not.toBe('completed');
+    const end = await example.call('transfer_funds', HUNDRED, 'rent');
+    expect(end).toMatchObject({ status: 'failed', effect: 'none', cause: 'retries_exhausted' });
     expect(await balances()).toEqual({ A: 150_000, B: 20_000 });
     expect(await transfers()).toEqual([]);
   });
