@@ -4,7 +4,11 @@
  * Owns none of them: who gave them closes them, after `stop`. Never reads the environment.
  */
 import { Worker } from '@temporalio/worker';
-import type { InjectedSinks, NativeConnection, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
+import type {
+  InjectedSinks,
+  NativeConnection,
+  WorkerOptions as TemporalWorkerOptions,
+} from '@temporalio/worker';
 import { createTaskActivities } from '../activities/create-task-activities.ts';
 import type { EncryptionKey } from '../src/client/encryption-keys.ts';
 import type { Hints } from '../src/client/hints.ts';
@@ -41,7 +45,7 @@ export interface WorkerOptions {
   /** Tests alone. */
   faults?: FaultPoints;
   /** Tests alone: what Temporal's worker is given besides. */
-  temporal?: Partial<TemporalWorkerOptions>;
+  temporal?: { [Name in keyof TemporalWorkerOptions]?: TemporalWorkerOptions[Name] | undefined };
 }
 
 export interface HoldfastWorker {
@@ -101,8 +105,14 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     connection,
     namespace,
     taskQueue,
-    workflowBundle: await workflowSource(),
-    activities: createTaskActivities({ ledger, actions, log, ...(hmacKey && { hashKey: hmacKey }), ...(faults && { faults }) }),
+    workflowBundle: options.temporal?.workflowBundle ?? (await workflowSource()),
+    activities: createTaskActivities({
+      ledger,
+      actions,
+      log,
+      ...(hmacKey && { hashKey: hmacKey }),
+      ...(faults && { faults }),
+    }),
     sinks: hintSinks(hints),
     dataConverter: dataConverterOf(options.encryptionKeys),
     maxCachedWorkflows: options.maxCachedWorkflows ?? 300,
@@ -113,7 +123,7 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     shutdownGraceTime: shutdownGraceMs,
     shutdownForceTime: shutdownGraceMs + FORCE_MARGIN_MS,
     ...options.temporal,
-  };
+  } as TemporalWorkerOptions;
 }
 
 function hintSinks(hints: Hints | undefined): InjectedSinks<HintSinks> {

@@ -9,7 +9,7 @@ export { installDrain } from './drain.ts';
 export type { Drain, DrainOptions, DrainStep } from './drain.ts';
 export { createLogger } from './logger.ts';
 export type { Log, LoggerOptions } from './logger.ts';
-export { migrate } from './migrate.ts';
+export { addSearchAttribute, migrate, SEARCH_ATTRIBUTE_TYPES } from './migrate.ts';
 export type { Migrated } from './migrate.ts';
 export type { AlertSink } from './outbox-relay.ts';
 export { openHoldfast } from './runtime.ts';

@@ -8,7 +8,7 @@ const KEYWORD = 2;
 const DATETIME = 6;
 const ALREADY_EXISTS = 6;
 
-const TYPES: Record<string, number> = {
+export const SEARCH_ATTRIBUTE_TYPES: Readonly<Record<string, number>> = {
   [SEARCH_ATTRIBUTES.status]: KEYWORD,
   [SEARCH_ATTRIBUTES.tenant]: KEYWORD,
   [SEARCH_ATTRIBUTES.action]: KEYWORD,
@@ -37,23 +37,28 @@ export async function migrate(
   };
 }
 
-export async function registerSearchAttributes(
+async function registerSearchAttributes(
   connection: AttributeConnection,
   namespace: string,
 ): Promise<string[]> {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing = Object.keys(TYPES).filter((name) => !(name in (customAttributes ?? {})));
-  for (const name of missing) {
-    try {
-      await connection.operatorService.addSearchAttributes({
-        namespace,
-        searchAttributes: { [name]: TYPES[name] ?? KEYWORD },
-      });
-    } catch (error) {
-      if (!isAlreadyThere(error)) throw error;
-    }
-  }
+  const missing = Object.keys(SEARCH_ATTRIBUTE_TYPES).filter((name) => !(name in (customAttributes ?? {})));
+  for (const name of missing) await addSearchAttribute(connection, namespace, name);
   return missing;
+}
+
+/** One of Holdfast's; it may be there already. */
+export async function addSearchAttribute(
+  connection: AttributeConnection,
+  namespace: string,
+  name: string,
+): Promise<void> {
+  const searchAttributes = { [name]: SEARCH_ATTRIBUTE_TYPES[name] ?? KEYWORD };
+  try {
+    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
+  } catch (error) {
+    if (!isAlreadyThere(error)) throw error;
+  }
 }
 
 function isAlreadyThere(error: unknown): boolean {

@@ -62,8 +62,13 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     if (options.migrate) await migrate(ledger, engine.connection, namespace);
     else await ledger.check();
     const hints = createHints();
-    const temporal = new Client({ connection: engine.connection, namespace, dataConverter: dataConverterOf(config.encryptionKeys) });
-    const worker = engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log);
+    const temporal = new Client({
+      connection: engine.connection,
+      namespace,
+      dataConverter: dataConverterOf(config.encryptionKeys),
+    });
+    const worker =
+      engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log);
     if (worker) closers.push(() => worker.stop());
     const client = new HoldfastClient({
       temporal,
@@ -74,7 +79,16 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
       hints,
       eagerStart: worker !== null,
     });
-    return { client, temporal, ledger, hints, log, worker, close, check: () => check(temporal, ledger, worker) };
+    return {
+      client,
+      temporal,
+      ledger,
+      hints,
+      log,
+      worker,
+      close,
+      check: () => check(temporal, ledger, worker),
+    };
   } catch (error) {
     await close().catch((problem: unknown) => log.warn({ err: problem }, 'closing after a failed start'));
     throw error;
@@ -89,7 +103,10 @@ async function openStore(config: Config): Promise<Ledger> {
 }
 
 /** A worker needs the native connection, and a client on the same one may start eagerly. */
-async function connect({ config, worker, address }: OpenOptions, log: Holdfast['log']): Promise<EngineConnection> {
+async function connect(
+  { config, worker, address }: OpenOptions,
+  log: Holdfast['log'],
+): Promise<EngineConnection> {
   const options = { ...config.temporal.connectionOptions, ...(address !== undefined && { address }) };
   try {
     if (!worker) return { connection: await Connection.connect(options), native: null };
@@ -98,7 +115,10 @@ async function connect({ config, worker, address }: OpenOptions, log: Holdfast['
     return { connection: native, native };
   } catch (cause) {
     const where = options.address ?? 'localhost:7233';
-    throw new HoldfastError('engine_unavailable', `Temporal at ${where} can not be reached.`, { details: { address: where }, cause });
+    throw new HoldfastError('engine_unavailable', `Temporal at ${where} can not be reached.`, {
+      details: { address: where },
+      cause,
+    });
   }
 }
 
@@ -115,7 +135,13 @@ function installRuntime(log: Holdfast['log']): void {
   });
 }
 
-async function openWorker(config: Config, connection: NativeConnection, ledger: Ledger, hints: Hints, log: Holdfast['log']): Promise<HoldfastWorker> {
+async function openWorker(
+  config: Config,
+  connection: NativeConnection,
+  ledger: Ledger,
+  hints: Hints,
+  log: Holdfast['log'],
+): Promise<HoldfastWorker> {
   const { setup, alerts } = config.file;
   if (setup) await ledger.transaction((_transitions, tx) => setup(tx as Parameters<typeof setup>[0]));
   return startWorker({
@@ -137,8 +163,16 @@ async function openWorker(config: Config, connection: NativeConnection, ledger: 
 
 const CHECK_MS = 1_500;
 
-async function check(temporal: Client, ledger: Ledger, worker: HoldfastWorker | null): ReturnType<Holdfast['check']> {
-  const succeeds = (work: Promise<unknown>) => work.then(() => true, () => false);
+async function check(
+  temporal: Client,
+  ledger: Ledger,
+  worker: HoldfastWorker | null,
+): ReturnType<Holdfast['check']> {
+  const succeeds = (work: Promise<unknown>) =>
+    work.then(
+      () => true,
+      () => false,
+    );
   const [engine, stored] = await Promise.all([
     succeeds(temporal.withDeadline(Date.now() + CHECK_MS, () => temporal.workflowService.getSystemInfo({}))),
     succeeds(ledger.check()),

@@ -136,7 +136,10 @@ export class Starter {
     }
     const { facts, row: now, isStranded } = await this.#reader.read(row.taskId, row.tenant);
     if (isStranded && now !== null) return this.#settle(own, now, attached);
-    return { ...facts, attached };
+    // The workflow has returned, only the row lacks the end (committed under onCancel rollback): recorded, it answers.
+    if (isOver(facts) && now !== null && now.end === null) return this.#settle(own, now, attached);
+    // Recovered under the next ordinal by that reading: a caller gets the id that goes on.
+    return { ...facts, taskId: now?.taskId ?? facts.taskId, attached };
   }
 
   /** The row is open and its workflow is not running. Null: it has an end now, so reserve again. */
@@ -150,6 +153,10 @@ export class Starter {
     const { facts } = await this.#reader.read(settled.taskId, row.tenant);
     return { ...facts, attached };
   }
+}
+
+function isOver({ status }: TaskFacts): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
 function startOf({ plan, input }: PlannedOperation, ordinal: number): PlannedStart {

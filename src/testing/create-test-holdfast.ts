@@ -73,11 +73,20 @@ export async function createTestHoldfast(options: TestHoldfastOptions): Promise<
   }
 }
 
-function serverFor({ server = 'time-skipping' }: TestHoldfastOptions, keys: EncryptionKey[]): Promise<TestServer> | TestServer {
-  return typeof server === 'string' ? openTestServer(server, { dataConverter: dataConverterOf(keys) }) : server;
+function serverFor(
+  { server = 'time-skipping' }: TestHoldfastOptions,
+  keys: EncryptionKey[],
+): Promise<TestServer> | TestServer {
+  return typeof server === 'string'
+    ? openTestServer(server, { dataConverter: dataConverterOf(keys) })
+    : server;
 }
 
-async function openOn(server: TestServer, options: TestHoldfastOptions, keys: EncryptionKey[]): Promise<TestHoldfast> {
+async function openOn(
+  server: TestServer,
+  options: TestHoldfastOptions,
+  keys: EncryptionKey[],
+): Promise<TestHoldfast> {
   const { env } = server;
   const clock = new TestClock(() => env.currentTimeMs());
   const { ledger, removeStore } = await openStore(options.store, server.kind, clock);

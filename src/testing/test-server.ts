@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import type { DataConverter } from '@temporalio/common';
+import { addSearchAttribute, SEARCH_ATTRIBUTE_TYPES } from '../../worker/index.ts';
 import { findTestServer, startEmbeddedTemporal } from '../embedded/index.ts';
 
 /**
@@ -19,7 +20,10 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-export async function openTestServer(kind: TestServerKind, options: { dataConverter?: DataConverter } = {}): Promise<TestServer> {
+export async function openTestServer(
+  kind: TestServerKind,
+  options: { dataConverter?: DataConverter } = {},
+): Promise<TestServer> {
   quietRuntime();
   const client = options.dataConverter ? { client: { dataConverter: options.dataConverter } } : {};
   return kind === 'local' ? openLocal(client) : openTimeSkipping(client);
@@ -31,6 +35,9 @@ async function openTimeSkipping(client: ClientPart): Promise<TestServer> {
   const { path } = await findTestServer();
   const server = { executable: { type: 'existing-path' as const, path } };
   const env = await TestWorkflowEnvironment.createTimeSkipping({ server, ...client });
+  const namespace = env.namespace ?? 'default';
+  for (const name of Object.keys(SEARCH_ATTRIBUTE_TYPES))
+    await addSearchAttribute(env.connection, namespace, name);
   return { kind: 'time-skipping', env, close: () => env.teardown() };
 }
 
