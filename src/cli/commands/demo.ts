@@ -42,13 +42,10 @@ async function demo(report: Report): Promise<number> {
 
 function closingTable(terminal: Terminal, results: readonly ChapterResult[]): void {
   const columns = [
+    { title: '', cell: (row: ChapterResult) => (row.isAsExpected ? '✓' : '✗') },
     { title: 'CHAPTER', cell: (row: ChapterResult) => row.chapter },
+    { title: 'SEEN', cell: (row: ChapterResult) => row.seen },
     { title: 'EXPECTED', cell: (row: ChapterResult) => row.expected, flexible: true },
-    { title: 'SEEN', cell: (row: ChapterResult) => row.seen, flexible: true },
-    {
-      title: 'VERDICT',
-      cell: (row: ChapterResult) => (row.isAsExpected ? 'as expected' : 'NOT AS EXPECTED'),
-    },
   ];
   terminal.write('');
   for (const [index, line] of tableLines(results, columns, terminal.width).entries()) {
