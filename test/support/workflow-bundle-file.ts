@@ -1,0 +1,28 @@
+/** The workflow bundle as a file, built once for each state of the sources, so that children start without a bundler. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflows } from '../../scripts/workflow-bundle.ts';
+
+export async function workflowBundleFile(): Promise<string> {
+  const folder = join(tmpdir(), 'holdfast-test-bundles');
+  const file = join(folder, `${sourceHash()}.js`);
+  if (existsSync(file)) return file;
+  mkdirSync(folder, { recursive: true });
+  const unfinished = `${file}.${process.pid}`;
+  writeFileSync(unfinished, (await bundleWorkflows()).code);
+  renameSync(unfinished, file);
+  return file;
+}
+
+/** Over everything a workflow may be made of. */
+function sourceHash(): string {
+  const hash = createHash('sha256');
+  for (const folder of ['../../workflows/', '../../src/task/', '../../src/contract/']) {
+    const path = fileURLToPath(new URL(folder, import.meta.url));
+    for (const name of readdirSync(path).sort()) hash.update(name).update(readFileSync(join(path, name)));
+  }
+  return hash.digest('hex').slice(0, 16);
+}
