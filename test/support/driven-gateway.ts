@@ -2,7 +2,8 @@
  * A gateway over a `HandDrivenTaskClient`, with tools that drive it: a test moves tasks through the very connection it
  * looks at, so the same test runs over HTTP in this process and over stdio in another.
  *
- * `transfer` and `read_balance` are what is called; `advance`, `release` and `lose` move the task started last.
+ * `transfer` and `read_balance` are what is called; `advance`, `release`, `reject` and `lose` move the open task
+ * started last; `open_tasks` counts.
  */
 import * as z from 'zod';
 import { defineAction } from '../../src/contract/define-action.ts';
@@ -32,7 +33,9 @@ export const transfer = defineAction({
 const readBalance = safe('read_balance', z.object({ account: z.string() }));
 const advance = safe('advance', z.object({ message: z.string() }));
 const release = safe('release', z.object({ result: z.json() }));
+const reject = safe('reject', z.object({ code: z.string(), message: z.string() }));
 const lose = safe('lose', z.object({}));
+const openTasks = safe('open_tasks', z.object({}));
 
 export function drivenClient(): HandDrivenTaskClient {
   const client = new HandDrivenTaskClient();
@@ -50,6 +53,11 @@ export function drivenClient(): HandDrivenTaskClient {
     client.complete((args as { result: Json }).result);
     return done(null);
   });
+  client.immediate.set('reject', (args) => {
+    client.fail(args as { code: string; message: string });
+    return done(null);
+  });
+  client.immediate.set('open_tasks', () => done({ open: client.openTasks }));
   client.immediate.set('lose', () => {
     client.move({ status: 'needs_attention', statusMessage: 'a person is alerted' });
     return done(null);
@@ -57,7 +65,7 @@ export function drivenClient(): HandDrivenTaskClient {
   return client;
 }
 
-export const drivenTools = [transfer, readBalance, advance, release, lose].map(toolOf);
+export const drivenTools = [transfer, readBalance, advance, release, reject, lose, openTasks].map(toolOf);
 
 export interface DrivenGateway {
   gateway: Gateway;

@@ -61,6 +61,10 @@ export class HandDrivenTaskClient implements TaskClient {
     return id;
   }
 
+  get openTasks(): number {
+    return [...this.#tasks.values()].filter(({ answer }) => !ENDED.has(answer.status)).length;
+  }
+
   move(change: Partial<TaskAnswer>, taskId = this.lastTaskId): void {
     const task = this.#task(taskId);
     task.answer = { ...task.answer, ...change, updatedAt: task.answer.updatedAt + 1 };

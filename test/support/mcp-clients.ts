@@ -74,7 +74,7 @@ async function connectV1(place: Place): Promise<OldClient> {
     place.transport === 'http'
       ? new OldHttpClientTransport(new URL(place.url), headers(place.token))
       : new OldStdioClientTransport(command(place.limits));
-  await client.connect(transport as Parameters<OldClient['connect']>[0]);
+  await client.connect(transport);
   return client;
 }
 
