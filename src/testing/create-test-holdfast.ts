@@ -53,8 +53,8 @@ export interface TestHoldfast {
   namespace: string;
   /** The one that runs, if any. */
   readonly worker: HoldfastWorker | null;
-  /** Another client of the same tasks, as another process would have it: no shared hints, and its own connection's view. */
-  newClient(options?: { ledger?: Ledger }): HoldfastClient;
+  /** Another client of the same tasks, as another process would have it: without the worker's hints. */
+  newClient(options?: { ledger?: Ledger; temporal?: Client }): HoldfastClient;
   startWorker(): Promise<HoldfastWorker>;
   stopWorker(): Promise<void>;
   /** Lets time pass: skipped on a time-skipping server, waited for on a local one. */
@@ -108,7 +108,7 @@ async function openOn(
     get worker() {
       return worker;
     },
-    newClient: (own = {}) => new HoldfastClient({ ...shared, ledger: own.ledger ?? ledger }),
+    newClient: (own = {}) => new HoldfastClient({ ...shared, ledger, ...own }),
     startWorker: async () =>
       (worker ??= await startWorker({
         connection: env.nativeConnection,
