@@ -128,7 +128,7 @@ describe('what is read', () => {
       headers: { ...rawHeaders(transfer), ...headers },
       body: text,
       duplex: 'half',
-    } as RequestInit);
+    });
 
   it('is at most messageBytesMax, declared or not, with a typed 413 [M7.2]', async () => {
     const text = JSON.stringify({ ...rawMessage(transfer), padding: 'x'.repeat(3_000_000) });

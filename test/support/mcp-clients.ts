@@ -44,7 +44,12 @@ export interface TestClient {
 
 const command = (limits: Partial<GatewayLimits> = {}) => ({
   command: process.execPath,
-  args: [join(import.meta.dirname, 'stdio-gateway.ts'), JSON.stringify(limits)],
+  args: [
+    '--experimental-strip-types',
+    '--disable-warning=ExperimentalWarning',
+    join(import.meta.dirname, 'stdio-gateway.ts'),
+    JSON.stringify(limits),
+  ],
 });
 
 const headers = (token: string | undefined) => ({
