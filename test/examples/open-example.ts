@@ -28,8 +28,15 @@ export async function openExample<Tables = unknown>(
   server: TestServer,
   actions: Action[],
   setup: (ledger: Kysely<unknown>) => Promise<void> = () => Promise.resolve(),
+  store?: string,
 ): Promise<OpenExample<Tables>> {
-  const { client, ledger, startWorker, close } = await createTestHoldfast({ actions, server, worker: false });
+  const holdfast = await createTestHoldfast({
+    actions,
+    server,
+    worker: false,
+    ...(store !== undefined && { store }),
+  });
+  const { client, ledger, startWorker, close } = holdfast;
   await ledger.transaction((_transitions, tx) => setup(tx as Kysely<unknown>));
   await startWorker();
   const principal = { tenant: `tenant-${randomUUID()}`, subject: 'ann', roles: [] };

@@ -5,8 +5,11 @@ import { transfer } from '../../examples/transfer/handlers.ts';
 import { migrateTransfer } from '../../examples/transfer/tables.ts';
 import type { TransferTables } from '../../examples/transfer/tables.ts';
 import { implementAction, mismatch } from '../../src/index.ts';
+import type { Action } from '../../src/index.ts';
 import { openTestServer } from '../../src/testing/index.ts';
 import type { TestServer } from '../../src/testing/index.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import type { TestDatabase } from '../support/postgres.ts';
 import { handlersOf, openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
 
@@ -15,10 +18,15 @@ const HUNDRED = { from: 'A', to: 'B', amountCents: 10_000 };
 
 let server: TestServer;
 let example: OpenExample<TransferTables>;
-const open = async (action: Parameters<typeof openExample>[1][number]) => {
-  example = await openExample<TransferTables>(server, [action], migrateTransfer);
+let database: TestDatabase | null = null;
+const open = async (action: Action, store: 'sqlite' | 'postgres' = 'sqlite') => {
+  database = store === 'postgres' ? await createTestDatabase() : null;
+  example = await openExample<TransferTables>(server, [action], migrateTransfer, database?.url);
 };
-afterEach(() => example.close());
+afterEach(async () => {
+  await example.close();
+  await database?.drop();
+});
 
 const balances = () =>
   example.tables(async (tx) => {
@@ -40,8 +48,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe('transfer example', () => {
-  beforeEach(() => open(transfer));
+describe.each(['sqlite', 'postgres'] as const)('transfer example on %s', (store) => {
+  beforeEach(() => open(transfer, store));
 
   test('[S1.5] [S2.8] $100 moves once, however often the same key asks', async () => {
     const first = await example.call('transfer_funds', HUNDRED, 'rent');
@@ -83,6 +91,16 @@ describe('transfer example', () => {
     ]);
     expect(await balances()).toEqual({ A: 95_000, B: 40_000 });
     expect(await transfers()).toHaveLength(2);
+  });
+
+  test('[S2.8] transfers both ways at once add up', async () => {
+    await setBalance('B', 150_000);
+    const back = { from: 'B', to: 'A', amountCents: 10_000 };
+    const calls = [1, 2, 3, 4].map((n) =>
+      example.call('transfer_funds', n % 2 ? HUNDRED : back, `swap-${n}`),
+    );
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(4).fill('completed'));
+    expect(await balances()).toEqual({ A: 150_000, B: 150_000 });
   });
 
   test('[S2.1] the same key with another amount is a conflict that names the path and moves nothing', async () => {
