@@ -219,7 +219,7 @@ export function afterClose(state: TaskState, data: EventData['close_finished'], 
   const { outcome } = data;
   switch (outcome.kind) {
     case 'closed':
-      return { lostInARow: 0, ...finish(step.end) };
+      return { lostInARow: 0, ...finish(outcome.end ?? step.end) };
     case 'inFlight':
       return {
         lostInARow: 0,

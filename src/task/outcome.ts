@@ -43,7 +43,8 @@ export type RollbackOutcome =
 
 /** What `closeOperation` answers: the end is recorded, or the row is in a state that must be settled first. */
 export type CloseOutcome =
-  | { kind: 'closed' }
+  /** `end`: what is on record, where an attempt that nobody waited for had recorded an end before (refused, failed). */
+  | { kind: 'closed'; end?: TaskEnd }
   /** An attempt may have reached the world: settle it, then close again. */
   | { kind: 'inFlight'; rowAttempt: number }
   /** The operation committed after all; the task ends with that. */
