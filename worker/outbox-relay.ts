@@ -84,13 +84,15 @@ export class OutboxRelay {
     const { ledger, log, deliveryMs } = this.#options;
     this.#isWoken = false;
     let delivered = 0;
+    let refused = 0;
     try {
       for (const message of await ledger.claimOutbox(BATCH, BATCH * deliveryMs + LEASE_MARGIN_MS)) {
-        if (this.#stop.signal.aborted)
+        if (this.#stop.signal.aborted) {
           await ledger.giveBack(message.id, message.token, 'the worker is stopping');
-        else if (await this.#deliver(message)) delivered += 1;
+        } else if (await this.#deliver(message)) delivered += 1;
+        else refused += 1;
       }
-      if (delivered > 0) this.#failures = 0;
+      this.#failures = refused === 0 ? 0 : this.#failures + 1;
     } catch (error) {
       this.#failures += 1;
       log.error({ err: error }, 'the outbox can not be read; alerts wait in the ledger');
@@ -105,7 +107,6 @@ export class OutboxRelay {
     try {
       await untilAborted(sink.deliver({ id, alert, createdAt }, signal), signal);
     } catch (error) {
-      this.#failures += 1;
       const why = error instanceof Error ? error.message : String(error);
       log.warn(
         { outboxId: id, taskId: alert.taskId, attempts: message.attempts, why },
