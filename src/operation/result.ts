@@ -123,9 +123,8 @@ function asText(_key: string, value: unknown): unknown {
     case 'bigint':
       return String(value);
     case 'number':
-      return !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))
-        ? String(value)
-        : value;
+      if (!Number.isFinite(value)) return String(value);
+      return Number.isInteger(value) && !Number.isSafeInteger(value) ? String(BigInt(value)) : value;
     case 'string':
       return value.replace(/\p{Surrogate}/gu, '\ufffd');
     default:
