@@ -7,11 +7,13 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ERROR_CODES } from '../src/contract/error.ts';
 import { LIMITS } from '../src/contract/limits.ts';
+import { configurationReference } from '../worker/configuration-reference.ts';
 
 /** Each page by its path in the repository. */
 export const PAGES: Record<string, () => string> = {
   'docs/errors.md': errorsPage,
   'docs/limits.md': limitsPage,
+  'docs/configuration.md': configurationReference,
 };
 
 function errorsPage(): string {
