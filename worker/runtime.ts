@@ -17,6 +17,7 @@ import type { HoldfastWorker } from './create-worker.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { createLogger, temporalLogger } from './logger.ts';
 import { migrate } from './migrate.ts';
+import { runSetup } from './setup.ts';
 
 export interface OpenOptions {
   config: Config;
@@ -143,7 +144,7 @@ async function openWorker(
   log: Holdfast['log'],
 ): Promise<HoldfastWorker> {
   const { setup, alerts } = config.file;
-  if (setup) await ledger.transaction((_transitions, tx) => setup(tx as Parameters<typeof setup>[0]));
+  if (setup) await runSetup(ledger, setup);
   return startWorker({
     connection,
     namespace: config.temporal.namespace,
