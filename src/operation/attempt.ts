@@ -37,6 +37,8 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
   readonly secrets = new Secrets();
   /** This attempt called `execute` or `rollback`, so that what it can't write any more is worth keeping (S2.7). */
   hasSent = false;
+  /** What a fault point threw, since a ledger transaction may make another error of it. */
+  fault: { error: unknown } | null = null;
   private readonly budget: Budget;
 
   constructor(deps: OperationDeps, request: Request, runtime: AttemptRuntime, rollbackId?: string) {
@@ -53,7 +55,12 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
   async reach(point: FaultPoint): Promise<void> {
     const { taskId, attempt } = this.request;
     const { about, operationId } = this;
-    await (this.deps.faults ?? noFaults)({ point, about, operationId, taskId, attempt });
+    try {
+      await (this.deps.faults ?? noFaults)({ point, about, operationId, taskId, attempt });
+    } catch (error) {
+      this.fault = { error };
+      throw error;
+    }
   }
 
   /** A copy for one handler, so that what it does to it is seen by no other (S2.9). */

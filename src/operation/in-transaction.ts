@@ -47,6 +47,7 @@ export async function inTransaction<T>(
     );
     return { kind: 'ended', value };
   } catch (error) {
+    if (attempt.fault !== null) throw attempt.fault.error as Error;
     // Thrown inside, it kept the transaction from committing, whatever the ledger made of the error.
     if (reason.failure === null) throw error;
     attempt.runtime.signal.throwIfAborted();

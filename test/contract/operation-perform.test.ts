@@ -266,7 +266,7 @@ describe.each(STORES)('an operation on $kind', ({ open }) => {
     const failing = (failure: unknown, spec: Parameters<typeof Operation.reserve>[1] = {}) =>
       Operation.reserve(ledger, {
         ...spec,
-        handlers: { execute: () => Promise.reject(failure as Error), ...spec.handlers },
+        handlers: { execute: () => Promise.reject(failure), ...spec.handlers },
       });
 
     test('[S5] proven unsent, its claim is given back', async () => {

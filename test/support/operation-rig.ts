@@ -206,7 +206,7 @@ function actionOf(effect: 'safe' | 'conditional' | 'unsafe', target: Target, spe
     version: 1,
     description: 'Moves an amount.',
     input: z.object({ amount: z.number() }),
-    output: z.object({ id: z.string(), amount: z.number() }) as z.ZodType,
+    output: z.object({ id: z.string(), amount: z.number() }),
     effect,
     ...(effect !== 'safe' && {
       rollback: undoes ? { kind: 'inBand' } : { kind: 'none', reason: 'the test reads what stands' },
@@ -215,7 +215,7 @@ function actionOf(effect: 'safe' | 'conditional' | 'unsafe', target: Target, spe
     ...(spec.lookup && { lookup: spec.lookup }),
     ...spec.definition,
   });
-  return implementAction(contract, handlers as never) as unknown as Action;
+  return implementAction(contract, handlers as never);
 }
 
 /** A lookup that tells the truth about `target`. */
