@@ -16,7 +16,10 @@ const ALERTS_DEFAULT = 100;
 
 type OutboxRecord = Selectable<Schema['outbox']>;
 
-/** Oldest first. Two relays never get the same message within one lease. */
+/**
+ * Fewest attempts first, then oldest: messages that no sink takes never hold up the others. Two relays never get the
+ * same message within one lease.
+ */
 export async function claimOutbox(
   tx: Tx,
   kind: Store['kind'],
@@ -29,6 +32,7 @@ export async function claimOutbox(
     .selectAll()
     .where('sent_at', 'is', null)
     .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<=', now)]))
+    .orderBy('attempts')
     .orderBy('id')
     .limit(Math.min(Math.max(Math.trunc(limit), 1), CLAIM_MAX));
   if (kind === 'postgres') free = free.forUpdate().skipLocked();

@@ -45,7 +45,9 @@ const CLOCK: Clock = {
 /** bigint as number: every such column stays far below 2^53. */
 const types = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-    oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+    oid === pg.types.builtins.INT8
+      ? Number
+      : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
 export class PostgresStore implements Store {
@@ -184,12 +186,19 @@ async function lockOperation(
       .forUpdate('h'),
   );
   const [row] = await connection.query<LockedRecord>(lock);
-  if (!row) return (await exists(connection, statements, operationId)) ? lockOperation(connection, statements, operationId) : null;
+  if (!row)
+    return (await exists(connection, statements, operationId))
+      ? lockOperation(connection, statements, operationId)
+      : null;
   const { head_seq: seq, head_hash: hash, now, ...record } = row;
   return { record, head: { seq, hash }, now };
 }
 
-async function exists(connection: PostgresConnection, statements: StatementCache, operationId: string): Promise<boolean> {
+async function exists(
+  connection: PostgresConnection,
+  statements: StatementCache,
+  operationId: string,
+): Promise<boolean> {
   const rows = await connection.query(
     statements.get('operation with head', { operationId }, (db, slots) =>
       db

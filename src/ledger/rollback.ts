@@ -151,8 +151,7 @@ export async function finishRollback(
 }
 
 export async function releaseRollback(unit: Unit, claim: Claim, failure: Failure): Promise<Written> {
-  const { parent_operation_id: parentOperationId } = await peek(unit, claim.operationId);
-  assert(parentOperationId !== null, `operation ${claim.operationId} is no rollback`);
+  const parentOperationId = await parentOf(unit, claim.operationId);
   const { rollback } = await lockBoth(unit, claim, parentOperationId);
   const { record } = rollback;
   if (isCurrent(record, claim) && record.state === 'released') return { kind: 'written', row: rollback.row };
@@ -233,10 +232,12 @@ async function lockBoth(
 }
 
 /** Unlocked: who the parent is never changes, and the parent is locked first. */
-async function peek(unit: Unit, operationId: string): Promise<Pick<OperationTable, 'parent_operation_id'>> {
-  return unit.tx.kysely
+async function parentOf(unit: Unit, operationId: string): Promise<string> {
+  const record = await unit.tx.kysely
     .selectFrom('operation')
     .select('parent_operation_id')
     .where('operation_id', '=', operationId)
-    .executeTakeFirstOrThrow();
+    .executeTakeFirst();
+  assert(record?.parent_operation_id, `operation ${operationId} is no rollback that was claimed`);
+  return record.parent_operation_id;
 }

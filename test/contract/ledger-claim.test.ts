@@ -57,7 +57,11 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
     const work = await fixture.reserved(place.ledger);
     const old = await fixture.claimed(place.ledger, work, 1);
     const taken = await place.ledger.claim(fixture.claimRequest(work, 2, { executing: false }));
-    expect(taken).toMatchObject({ kind: 'granted', claim: { attempt: 2, generation: 2 }, before: { state: 'in_flight' } });
+    expect(taken).toMatchObject({
+      kind: 'granted',
+      claim: { attempt: 2, generation: 2 },
+      before: { state: 'in_flight' },
+    });
     expect(await place.ledger.owns(old)).toBe(false);
     expect(await place.ledger.renew(old, 30_000)).toBe(false);
     expect(await place.ledger.attempts(work.operationId)).toMatchObject([
@@ -97,20 +101,30 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
       kind: 'granted',
       before: { state: 'applied', result: fixture.RESULT },
     });
-    expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ state: 'applied', attempt: 2, executions: 1 });
+    expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
+      state: 'applied',
+      attempt: 2,
+      executions: 1,
+    });
   });
 
   test('[S2.4] a claim to reconcile on a row from which nothing was sent keeps its state, and is given back cleanly', async () => {
     const work = await fixture.reserved(place.ledger);
     const answer = await place.ledger.claim(fixture.claimRequest(work, 1, { executing: false }));
     expect(answer).toMatchObject({ kind: 'granted', before: { state: 'reserved' } });
-    expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ state: 'reserved', executions: 0, attempt: 1 });
+    expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
+      state: 'reserved',
+      executions: 0,
+      attempt: 1,
+    });
     const claim = answer.kind === 'granted' ? answer.claim : expect.unreachable();
     expect(await place.ledger.release(claim, fixture.NOT_SENT)).toMatchObject({
       kind: 'written',
       row: { state: 'released', claimedUntil: null, attemptDeadline: null },
     });
-    expect(await place.ledger.closeTask({ ...work, attempt: 1, end: fixture.CANCELLED, notes: [] })).toMatchObject({
+    expect(
+      await place.ledger.closeTask({ ...work, attempt: 1, end: fixture.CANCELLED, notes: [] }),
+    ).toMatchObject({
       kind: 'closed',
     });
   });
@@ -118,11 +132,15 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
   test('[S2.4] a task that holds a claim without intent can be closed, and the claim is void', async () => {
     const work = await fixture.reserved(place.ledger);
     const claim = await fixture.claimed(place.ledger, work, 1, { executing: false });
-    expect(await place.ledger.closeTask({ ...work, attempt: 1, end: fixture.CANCELLED, notes: [] })).toMatchObject({
+    expect(
+      await place.ledger.closeTask({ ...work, attempt: 1, end: fixture.CANCELLED, notes: [] }),
+    ).toMatchObject({
       kind: 'closed',
       row: { state: 'reserved', end: fixture.CANCELLED },
     });
-    expect(await place.ledger.intend(claim, { claimMs: 1_000, attemptMs: 1_000 })).toMatchObject({ kind: 'stale' });
+    expect(await place.ledger.intend(claim, { claimMs: 1_000, attemptMs: 1_000 })).toMatchObject({
+      kind: 'stale',
+    });
     expect(await place.ledger.owns(claim)).toBe(false);
     expect(await place.ledger.renew(claim, 1_000)).toBe(false);
   });
@@ -141,9 +159,15 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
     const work = await fixture.reserved(place.ledger);
     const claim = await fixture.claimed(place.ledger, work);
     await place.ledger.release(claim, fixture.NOT_SENT);
-    expect(await place.ledger.intend(claim, { claimMs: 1_000, attemptMs: 1_000 })).toMatchObject({ kind: 'stale' });
+    expect(await place.ledger.intend(claim, { claimMs: 1_000, attemptMs: 1_000 })).toMatchObject({
+      kind: 'stale',
+    });
     expect(await place.ledger.renew(claim, 1_000)).toBe(false);
-    const late = await place.ledger.commit(claim, fixture.RESULT, { verified: true, how: 'executed', end: null });
+    const late = await place.ledger.commit(claim, fixture.RESULT, {
+      verified: true,
+      how: 'executed',
+      end: null,
+    });
     expect(late).toMatchObject({ kind: 'stale', row: { state: 'released' } });
   });
 
@@ -186,9 +210,13 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
     const work = await fixture.reserved(place.ledger);
     const numbers = [5, 1, 8, 3, 7, 2, 6, 4];
     const answers = await Promise.all(
-      numbers.map((attempt, index) => (index % 2 ? other : place.ledger).claim(fixture.claimRequest(work, attempt))),
+      numbers.map((attempt, index) =>
+        (index % 2 ? other : place.ledger).claim(fixture.claimRequest(work, attempt)),
+      ),
     );
-    const generations = answers.flatMap((answer) => (answer.kind === 'granted' ? [answer.claim.generation] : []));
+    const generations = answers.flatMap((answer) =>
+      answer.kind === 'granted' ? [answer.claim.generation] : [],
+    );
     expect(new Set(generations).size).toBe(generations.length);
     expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ attempt: 8, executions: 1 });
   });
@@ -208,7 +236,12 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
       },
       rolling_back: async (work: fixture.Work) => {
         const claim = await fixture.claimed(place.ledger, work);
-        await place.ledger.mismatched(claim, fixture.RESULT, 'other', fixture.alertAbout(work, 'verify_failed'));
+        await place.ledger.mismatched(
+          claim,
+          fixture.RESULT,
+          'other',
+          fixture.alertAbout(work, 'verify_failed'),
+        );
       },
       reserved: async (work: fixture.Work) => {
         await place.ledger.closeTask({ ...work, attempt: 1, end: fixture.CANCELLED, notes: [] });

@@ -16,10 +16,18 @@ describe.each(fixture.STORES)('ends on %s', (kind) => {
 
   test('[S3.8] closing raises the fence beyond every attempt the task scheduled', async () => {
     const work = await fixture.reserved(place.ledger);
-    expect(await close(work, 4)).toMatchObject({ kind: 'closed', row: { state: 'reserved', end: fixture.CANCELLED } });
-    expect(await place.ledger.claim(fixture.claimRequest(work, 4))).toMatchObject({ kind: 'stale', superseded: false });
+    expect(await close(work, 4)).toMatchObject({
+      kind: 'closed',
+      row: { state: 'reserved', end: fixture.CANCELLED },
+    });
+    expect(await place.ledger.claim(fixture.claimRequest(work, 4))).toMatchObject({
+      kind: 'stale',
+      superseded: false,
+    });
     expect(await place.ledger.claim(fixture.claimRequest(work, 99))).toMatchObject({ kind: 'closed' });
-    expect(await place.ledger.refuse({ ...work, attempt: 99, notes: [] }, 'no', fixture.REFUSED)).toMatchObject({
+    expect(
+      await place.ledger.refuse({ ...work, attempt: 99, notes: [] }, 'no', fixture.REFUSED),
+    ).toMatchObject({
       kind: 'stale',
     });
   });
@@ -48,7 +56,10 @@ describe.each(fixture.STORES)('ends on %s', (kind) => {
     const work = await fixture.reserved(place.ledger);
     const claim = await fixture.claimed(place.ledger, work);
     await place.ledger.commit(claim, fixture.RESULT, { verified: true, how: 'executed', end: null });
-    expect(await close(work, 9)).toMatchObject({ kind: 'committed', row: { result: fixture.RESULT, end: null } });
+    expect(await close(work, 9)).toMatchObject({
+      kind: 'committed',
+      row: { result: fixture.RESULT, end: null },
+    });
   });
 
   describe('resolved by a person', () => {
@@ -62,24 +73,35 @@ describe.each(fixture.STORES)('ends on %s', (kind) => {
     test('[S3.5] as applied with its result, the operation is applied and goes on to verify', async () => {
       const work = await inAttention();
       const resolution = { as: 'applied', by: 'eve', note: 'seen it', result: fixture.RESULT } as const;
-      expect(await place.ledger.resolve({ ...work, attempt: 1, resolution, end: null, notes: [] })).toMatchObject({
+      expect(
+        await place.ledger.resolve({ ...work, attempt: 1, resolution, end: null, notes: [] }),
+      ).toMatchObject({
         kind: 'written',
         row: { state: 'applied', result: fixture.RESULT, attentionAbout: null },
       });
       const claim = await fixture.claimed(place.ledger, work, 2, { executing: false });
       expect(
-        await place.ledger.commit(claim, fixture.RESULT, { verified: true, how: 'looked_up', end: fixture.COMPLETED }),
+        await place.ledger.commit(claim, fixture.RESULT, {
+          verified: true,
+          how: 'looked_up',
+          end: fixture.COMPLETED,
+        }),
       ).toMatchObject({ kind: 'written' });
     });
 
     test('[S3.5] as not applied, the fence moves and the operation may be tried again', async () => {
       const work = await inAttention(3);
       const resolution = { as: 'not_applied', by: 'eve' } as const;
-      expect(await place.ledger.resolve({ ...work, attempt: 3, resolution, end: null, notes: [] })).toMatchObject({
+      expect(
+        await place.ledger.resolve({ ...work, attempt: 3, resolution, end: null, notes: [] }),
+      ).toMatchObject({
         kind: 'written',
         row: { state: 'released', attempt: 4, end: null },
       });
-      expect(await place.ledger.claim(fixture.claimRequest(work, 3))).toMatchObject({ kind: 'stale', rowAttempt: 4 });
+      expect(await place.ledger.claim(fixture.claimRequest(work, 3))).toMatchObject({
+        kind: 'stale',
+        rowAttempt: 4,
+      });
       expect(await place.ledger.claim(fixture.claimRequest(work, 4))).toMatchObject({ kind: 'granted' });
     });
 
@@ -117,9 +139,10 @@ describe.each(fixture.STORES)('ends on %s', (kind) => {
       const work = await fixture.reserved(place.ledger);
       const before = await fixture.rowOf(place.ledger, work);
       const resolution = { as: 'not_applied', by: 'eve' } as const;
-      expect(
-        await place.ledger.resolve({ ...work, attempt: 1, resolution, end: null, notes: [] }),
-      ).toEqual({ kind: 'notInAttention', row: before });
+      expect(await place.ledger.resolve({ ...work, attempt: 1, resolution, end: null, notes: [] })).toEqual({
+        kind: 'notInAttention',
+        row: before,
+      });
     });
   });
 
@@ -139,25 +162,35 @@ describe.each(fixture.STORES)('ends on %s', (kind) => {
       const before = await fixture.rowOf(place.ledger, work);
       const other = await place.another();
       const answers = await Promise.all(
-        [place.ledger, other, place.ledger, other].map((ledger) => ledger.recover(work.operationId, work.taskId)),
+        [place.ledger, other, place.ledger, other].map((ledger) =>
+          ledger.recover(work.operationId, work.taskId),
+        ),
       );
       const taskId = taskIdOf(work.operationId, 2);
       for (const answer of answers) {
-        expect(answer).toMatchObject({ kind: 'recovery', row: { taskId, ordinal: 2, attempt: 0, state: 'in_flight' } });
+        expect(answer).toMatchObject({
+          kind: 'recovery',
+          row: { taskId, ordinal: 2, attempt: 0, state: 'in_flight' },
+        });
       }
       const row = await fixture.rowOf(place.ledger, work);
       expect(row.attemptDeadline).toBe(before.attemptDeadline);
       expect(row.generation).toBe(before.generation + 1);
       expect(await place.ledger.owns(old)).toBe(false);
       expect(
-        await place.ledger.claim(fixture.claimRequest({ ...work, taskId, ordinal: 2 }, 1, { executing: false })),
+        await place.ledger.claim(
+          fixture.claimRequest({ ...work, taskId, ordinal: 2 }, 1, { executing: false }),
+        ),
       ).toMatchObject({ kind: 'granted', before: { state: 'in_flight' } });
       expect(await fixture.auditTypes(place.ledger, work)).toEqual([
         'operation.reserved',
         'operation.claimed',
         'operation.left',
       ]);
-      expect(await fixture.auditTypes(place.ledger, { taskId })).toEqual(['operation.recovered', 'operation.claimed']);
+      expect(await fixture.auditTypes(place.ledger, { taskId })).toEqual([
+        'operation.recovered',
+        'operation.claimed',
+      ]);
     });
 
     test('[S3.8] committed without an end: it completed', async () => {

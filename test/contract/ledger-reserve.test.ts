@@ -72,7 +72,11 @@ describe.each(fixture.STORES)('reserve on %s', (kind) => {
     const request = fixture.reservation(fixture.freshKey());
     const work = await fixture.reserved(place.ledger, request);
     const before = await fixture.rowOf(place.ledger, work);
-    await place.ledger.reserve({ ...request, fingerprint: { sent: 'x', input: 'y' }, arguments: { sku: 'nut' } });
+    await place.ledger.reserve({
+      ...request,
+      fingerprint: { sent: 'x', input: 'y' },
+      arguments: { sku: 'nut' },
+    });
     expect(await fixture.rowOf(place.ledger, work)).toEqual(before);
     expect(await fixture.auditTypes(place.ledger, work)).toEqual(['operation.reserved']);
   });
@@ -93,29 +97,43 @@ describe.each(fixture.STORES)('reserve on %s', (kind) => {
     },
   };
 
-  test.each(Object.entries(endings))('[S1.6] a key whose task was %s gets the next ordinal', async (_, finish) => {
-    const request = fixture.reservation(fixture.freshKey());
-    const work = await fixture.reserved(place.ledger, request);
-    await finish(work);
-    const { generation } = await fixture.rowOf(place.ledger, work);
-    expect(await place.ledger.reserve({ ...request, contractVersion: 2 })).toEqual({
-      kind: 'fresh',
-      taskId: taskIdOf(request.operationId, 2),
-      ordinal: 2,
-    });
-    const row = await fixture.rowOf(place.ledger, work);
-    expect(row).toMatchObject({ state: 'reserved', attempt: 0, claimedUntil: null, end: null, failure: null });
-    expect(row).toMatchObject({ contractVersion: 2, fingerprint: request.fingerprint });
-    expect(row.generation).toBe(generation);
-  });
+  test.each(Object.entries(endings))(
+    '[S1.6] a key whose task was %s gets the next ordinal',
+    async (_, finish) => {
+      const request = fixture.reservation(fixture.freshKey());
+      const work = await fixture.reserved(place.ledger, request);
+      await finish(work);
+      const { generation } = await fixture.rowOf(place.ledger, work);
+      expect(await place.ledger.reserve({ ...request, contractVersion: 2 })).toEqual({
+        kind: 'fresh',
+        taskId: taskIdOf(request.operationId, 2),
+        ordinal: 2,
+      });
+      const row = await fixture.rowOf(place.ledger, work);
+      expect(row).toMatchObject({
+        state: 'reserved',
+        attempt: 0,
+        claimedUntil: null,
+        end: null,
+        failure: null,
+      });
+      expect(row).toMatchObject({ contractVersion: 2, fingerprint: request.fingerprint });
+      expect(row.generation).toBe(generation);
+    },
+  );
 
   test('[S1.6] an old task can do nothing under the next ordinal', async () => {
     const request = fixture.reservation(fixture.freshKey());
     const old = await fixture.reserved(place.ledger, request);
     await place.ledger.closeTask({ ...old, attempt: 3, end: fixture.CANCELLED, notes: [] });
     await fixture.reserved(place.ledger, request);
-    expect(await place.ledger.claim(fixture.claimRequest(old, 99))).toMatchObject({ kind: 'stale', superseded: true });
-    expect(await place.ledger.closeTask({ ...old, attempt: 9, end: fixture.CANCELLED, notes: [] })).toMatchObject({
+    expect(await place.ledger.claim(fixture.claimRequest(old, 99))).toMatchObject({
+      kind: 'stale',
+      superseded: true,
+    });
+    expect(
+      await place.ledger.closeTask({ ...old, attempt: 9, end: fixture.CANCELLED, notes: [] }),
+    ).toMatchObject({
       kind: 'superseded',
     });
     expect(
@@ -127,7 +145,11 @@ describe.each(fixture.STORES)('reserve on %s', (kind) => {
     const request = fixture.reservation(fixture.freshKey());
     const work = await fixture.reserved(place.ledger, request);
     const claim = await fixture.claimed(place.ledger, work);
-    await place.ledger.commit(claim, fixture.RESULT, { verified: true, how: 'executed', end: fixture.COMPLETED });
+    await place.ledger.commit(claim, fixture.RESULT, {
+      verified: true,
+      how: 'executed',
+      end: fixture.COMPLETED,
+    });
     expect(await place.ledger.reserve(request)).toMatchObject({
       kind: 'ended',
       row: { state: 'committed', result: fixture.RESULT, end: fixture.COMPLETED },
@@ -164,8 +186,12 @@ describe.each(fixture.STORES)('reserve on %s', (kind) => {
       const fingerprint = { sent: fixture.freshKey(), input: fixture.freshKey() };
       const first = await fixture.reserved(place.ledger, keyless({ fingerprint }));
       const principal = { ...fixture.PRINCIPAL, subject: 'bob' };
-      expect(await place.ledger.reserve(keyless({ fingerprint, principal }))).toMatchObject({ kind: 'fresh' });
-      expect(await place.ledger.reserve(keyless({ fingerprint, attach: false }))).toMatchObject({ kind: 'fresh' });
+      expect(await place.ledger.reserve(keyless({ fingerprint, principal }))).toMatchObject({
+        kind: 'fresh',
+      });
+      expect(await place.ledger.reserve(keyless({ fingerprint, attach: false }))).toMatchObject({
+        kind: 'fresh',
+      });
       await place.ledger.closeTask({ ...first, attempt: 1, end: fixture.CANCELLED, notes: [] });
       expect(await place.ledger.reserve(keyless({ fingerprint }))).toMatchObject({ kind: 'fresh' });
     });

@@ -51,7 +51,9 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
       result: { kind: 'inline', value: { remains: 'a fee of 2 EUR' } },
       end,
     });
-    expect(await place.ledger.finishRollback(claim, work.operationId, null, end)).toMatchObject({ kind: 'written' });
+    expect(await place.ledger.finishRollback(claim, work.operationId, null, end)).toMatchObject({
+      kind: 'written',
+    });
     const again = await place.ledger.claimRollback(fixture.rollbackRequest(work, 3));
     expect(again).toMatchObject({ kind: 'done', row: { state: 'committed' } });
   });
@@ -69,7 +71,11 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
   test('[S6.2] a committed operation whose task has ended can’t', async () => {
     const work = await fixture.reserved(place.ledger);
     const claim = await fixture.claimed(place.ledger, work);
-    await place.ledger.commit(claim, fixture.RESULT, { verified: true, how: 'executed', end: fixture.COMPLETED });
+    await place.ledger.commit(claim, fixture.RESULT, {
+      verified: true,
+      how: 'executed',
+      end: fixture.COMPLETED,
+    });
     expect(await place.ledger.claimRollback(fixture.rollbackRequest(work, 2))).toMatchObject({
       kind: 'closed',
       row: { state: 'committed' },
@@ -97,7 +103,9 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
   test('[S2.3] an equal attempt of a rollback is busy until its claim has passed', async () => {
     const work = await mismatch();
     await fixture.rollbackClaimed(place.ledger, work, 2);
-    expect(await place.ledger.claimRollback(fixture.rollbackRequest(work, 2))).toMatchObject({ kind: 'busy' });
+    expect(await place.ledger.claimRollback(fixture.rollbackRequest(work, 2))).toMatchObject({
+      kind: 'busy',
+    });
     await place.pass(30_001);
     expect(await place.ledger.claimRollback(fixture.rollbackRequest(work, 2))).toMatchObject({
       kind: 'granted',
@@ -134,23 +142,33 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
       { type: 'rollback_failed' },
       { type: 'verify_failed' },
     ]);
-    expect(await place.ledger.claimRollback(fixture.rollbackRequest(work, 9))).toMatchObject({ kind: 'closed' });
+    expect(await place.ledger.claimRollback(fixture.rollbackRequest(work, 9))).toMatchObject({
+      kind: 'closed',
+    });
   });
 
   test.each([
     ['not_applied', 'rolled_back', 'committed'],
     ['applied', 'applied', 'released'],
     ['abandoned', 'abandoned', 'abandoned'],
-  ] as const)('[S3.5] resolved as %s, the operation is %s and its rollback %s', async (as, state, rollback) => {
-    const work = await mismatch();
-    const claim = await fixture.rollbackClaimed(place.ledger, work, 2);
-    await place.ledger.rollbackAttention(claim, work.operationId, fixture.IN_DOUBT, fixture.alertAbout(work));
-    const end = as === 'applied' ? null : as === 'abandoned' ? fixture.ABANDONED : fixture.ROLLED_BACK;
-    const request = { ...work, attempt: 2, resolution: { as, by: 'eve' }, end, notes: [] };
-    expect(await place.ledger.resolve(request)).toMatchObject({ kind: 'written', row: { state, end } });
-    expect(await rollbackRow(work)).toMatchObject({ state: rollback, attentionAbout: null });
-    expect(await place.ledger.resolve(request)).toMatchObject({ kind: 'notInAttention' });
-  });
+  ] as const)(
+    '[S3.5] resolved as %s, the operation is %s and its rollback %s',
+    async (as, state, rollback) => {
+      const work = await mismatch();
+      const claim = await fixture.rollbackClaimed(place.ledger, work, 2);
+      await place.ledger.rollbackAttention(
+        claim,
+        work.operationId,
+        fixture.IN_DOUBT,
+        fixture.alertAbout(work),
+      );
+      const end = as === 'applied' ? null : as === 'abandoned' ? fixture.ABANDONED : fixture.ROLLED_BACK;
+      const request = { ...work, attempt: 2, resolution: { as, by: 'eve' }, end, notes: [] };
+      expect(await place.ledger.resolve(request)).toMatchObject({ kind: 'written', row: { state, end } });
+      expect(await rollbackRow(work)).toMatchObject({ state: rollback, attentionAbout: null });
+      expect(await place.ledger.resolve(request)).toMatchObject({ kind: 'notInAttention' });
+    },
+  );
 
   test('[S6.2] while a rollback runs the operation’s own attempts can write nothing', async () => {
     const work = await fixture.reserved(place.ledger);
@@ -158,9 +176,13 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
     await place.ledger.commit(claim, fixture.RESULT, { verified: true, how: 'executed', end: null });
     await fixture.rollbackClaimed(place.ledger, work, 2);
     const alert = fixture.alertAbout(work);
-    expect(await place.ledger.raiseAttention(claim, fixture.IN_DOUBT, alert)).toMatchObject({ kind: 'stale' });
+    expect(await place.ledger.raiseAttention(claim, fixture.IN_DOUBT, alert)).toMatchObject({
+      kind: 'stale',
+    });
     expect(await place.ledger.claim(fixture.claimRequest(work, 5))).toMatchObject({ kind: 'closed' });
-    expect(await place.ledger.closeTask({ ...work, attempt: 9, end: fixture.CANCELLED, notes: [] })).toMatchObject({
+    expect(
+      await place.ledger.closeTask({ ...work, attempt: 9, end: fixture.CANCELLED, notes: [] }),
+    ).toMatchObject({
       kind: 'inFlight',
     });
   });
@@ -169,10 +191,13 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
     const work = await mismatch();
     const old = await fixture.rollbackClaimed(place.ledger, work, 7);
     const recovered = await place.ledger.recover(work.operationId, work.taskId);
-    expect(recovered).toMatchObject({ kind: 'recovery', row: { state: 'rolling_back', ordinal: 2, attempt: 0 } });
-    expect(
-      await place.ledger.finishRollback(old, work.operationId, null, fixture.ROLLED_BACK),
-    ).toMatchObject({ kind: 'stale' });
+    expect(recovered).toMatchObject({
+      kind: 'recovery',
+      row: { state: 'rolling_back', ordinal: 2, attempt: 0 },
+    });
+    expect(await place.ledger.finishRollback(old, work.operationId, null, fixture.ROLLED_BACK)).toMatchObject(
+      { kind: 'stale' },
+    );
     const next = { ...work, taskId: recovered.row.taskId, ordinal: 2 };
     expect(await place.ledger.claimRollback(fixture.rollbackRequest(next, 1))).toMatchObject({
       kind: 'granted',

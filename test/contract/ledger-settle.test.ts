@@ -64,8 +64,10 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
       applied: (claim: Parameters<typeof ledger.commit>[0]) =>
         ledger.storeApplied(claim, fixture.RESULT, 'executed'),
       released: (claim: Parameters<typeof ledger.commit>[0]) => ledger.release(claim, fixture.NOT_SENT),
-      refused: (claim: Parameters<typeof ledger.commit>[0]) => ledger.refuse({ claim }, 'no', fixture.REFUSED),
-      failed: (claim: Parameters<typeof ledger.commit>[0]) => ledger.fail(claim, fixture.NOT_SENT, fixture.FAILED),
+      refused: (claim: Parameters<typeof ledger.commit>[0]) =>
+        ledger.refuse({ claim }, 'no', fixture.REFUSED),
+      failed: (claim: Parameters<typeof ledger.commit>[0]) =>
+        ledger.fail(claim, fixture.NOT_SENT, fixture.FAILED),
     };
     for (const [state, report] of Object.entries(reports)) {
       const work = await fixture.reserved(ledger);
@@ -82,7 +84,10 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
   test('[S2.6] applied keeps the result until it is verified, and a later attempt commits it', async () => {
     const work = await fixture.reserved(place.ledger);
     await place.ledger.storeApplied(await fixture.claimed(place.ledger, work), fixture.RESULT, 'executed');
-    expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ state: 'applied', result: fixture.RESULT });
+    expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
+      state: 'applied',
+      result: fixture.RESULT,
+    });
     const next = await fixture.claimed(place.ledger, work, 2, { executing: false });
     await place.ledger.commit(next, fixture.RESULT, { ...COMMIT, how: 'looked_up' });
     expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ state: 'committed', executions: 1 });
@@ -90,7 +95,11 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
 
   test('[S2.2] a false precondition refuses without a claim, and the key may be used again', async () => {
     const work = await fixture.reserved(place.ledger);
-    const answer = await place.ledger.refuse({ ...work, attempt: 1, notes: [] }, 'out of stock', fixture.REFUSED);
+    const answer = await place.ledger.refuse(
+      { ...work, attempt: 1, notes: [] },
+      'out of stock',
+      fixture.REFUSED,
+    );
     expect(answer).toMatchObject({
       kind: 'written',
       row: {
@@ -118,7 +127,9 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
   test('[S2.2] what was sent is refused only under a claim of one’s own', async () => {
     const work = await fixture.reserved(place.ledger);
     await fixture.claimed(place.ledger, work, 1);
-    expect(await place.ledger.refuse({ ...work, attempt: 9, notes: [] }, 'no', fixture.REFUSED)).toMatchObject({
+    expect(
+      await place.ledger.refuse({ ...work, attempt: 9, notes: [] }, 'no', fixture.REFUSED),
+    ).toMatchObject({
       kind: 'stale',
       row: { state: 'in_flight' },
     });
@@ -132,7 +143,12 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
   test('[S6.5] a mismatch and its alert are one transaction', async () => {
     const work = await fixture.reserved(place.ledger);
     const claim = await fixture.claimed(place.ledger, work);
-    await place.ledger.mismatched(claim, fixture.RESULT, 'stock was 3', fixture.alertAbout(work, 'verify_failed'));
+    await place.ledger.mismatched(
+      claim,
+      fixture.RESULT,
+      'stock was 3',
+      fixture.alertAbout(work, 'verify_failed'),
+    );
     expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
       state: 'rolling_back',
       result: fixture.RESULT,
@@ -171,7 +187,11 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
     const lonely = await fixture.claimed(ledger, once, 1);
     await fixture.claimed(ledger, once, 2, { executing: false });
     await ledger.recordLate(lonely, outcome, fixture.alertAbout(once, 'possible_duplicate'));
-    expect(await fixture.rowOf(ledger, once)).toMatchObject({ state: 'in_flight', lateOutcome: outcome, result: null });
+    expect(await fixture.rowOf(ledger, once)).toMatchObject({
+      state: 'in_flight',
+      lateOutcome: outcome,
+      result: null,
+    });
     expect(await ledger.alerts({ tenant: 'acme', taskId: once.taskId })).toEqual([]);
 
     const twice = await fixture.reserved(ledger);
