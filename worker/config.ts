@@ -8,7 +8,6 @@ import { resolve } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { deriveHmacKey } from '../src/client/encryption-keys.ts';
-import type { EncryptionKey } from '../src/client/encryption-keys.ts';
 import type { HoldfastConfig } from '../src/contract/define-config.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Principal } from '../src/task/plan.ts';

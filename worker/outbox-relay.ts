@@ -23,12 +23,13 @@ export interface OutboxRelayOptions {
   sink?: AlertSink;
   /** How often to look without being woken: alerts of other processes, leases that ran out. Default 5 s. */
   idleMs?: number;
-  /** Delivery of one message is aborted after this. Default 30 s. */
+  /** Delivery of one message is aborted after this. Default 10 s. */
   deliveryMs?: number;
   random?: () => number;
 }
 
-const BATCH = 20;
+/** Small, as its lease bounds how long a relay that died keeps its messages from the others. */
+const BATCH = 5;
 const BACKOFF_INITIAL_MS = 500;
 const BACKOFF_MAXIMUM_MS = 60_000;
 /** Above a whole batch's deliveries, so that a lease only runs out when its holder died. */
@@ -46,7 +47,7 @@ export class OutboxRelay {
     this.#options = {
       sink: logSink(options.log),
       idleMs: 5_000,
-      deliveryMs: 30_000,
+      deliveryMs: 10_000,
       random: Math.random,
       ...options,
     };

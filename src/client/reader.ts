@@ -14,10 +14,11 @@ import type { TaskState } from '../task/state.ts';
 import { isCode, taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { EngineRecord, EngineSight } from './engine.ts';
-import { settle } from './recovery.ts';
+import { isDecided, settle } from './recovery.ts';
 import { factsOfOutcome, factsOfRow, factsOfState, openFacts, withEnd } from './task-facts.ts';
 import type { TaskFacts } from './task-facts.ts';
 
+type NotRunning = Exclude<EngineRecord, { state: 'running' }>;
 type PresentRecord = Extract<EngineRecord, { kind: 'present' }>;
 
 export interface Reading {
@@ -57,33 +58,26 @@ export class Reader {
   async #read(taskId: string, tenant: string, fresh: boolean, hops: number): Promise<Reading> {
     const row = await this.ownRow(taskId, tenant);
     if (row?.end && !fresh && !this.#isWholeResultElsewhere(row)) return fromRow(row, false);
-    const sight = await this.#sight(taskId, row);
-    if (sight === null) return fromRow(row as OperationRow, true);
-    if (row === null) return this.#readWithoutRow(taskId, tenant, sight, hops);
-    const { record, state } = sight;
+    if (row === null) return this.#readWithoutRow(taskId, tenant, hops);
+    const sight = await this.#sight(taskId);
+    if (sight === null) return fromRow(row, true);
     if (row.end !== null) return this.#readEnded(row, sight);
+    const { record, state } = sight;
     if (record.kind === 'present' && record.state === 'running') {
       return state === null ? fromRow(row, true) : fromState(state, tenant, row);
     }
-    if (record.kind === 'present' && record.state === 'completed' && state?.end) {
-      // The row's end follows in the same breath, or is missing for good; `settle` writes it where it may.
-      return fromState(state, tenant, row);
-    }
-    return this.#readSettled(
-      taskId,
-      tenant,
-      row,
-      record as Exclude<EngineRecord, { state: 'running' }>,
-      hops,
-    );
+    // Returned, and the row is not where an end could be written: what it says of itself is the best there is.
+    const isSaid = record.kind === 'present' && record.state === 'completed' && !isDecided(row);
+    if (isSaid && state?.end) return fromState(state, tenant, row);
+    return this.#readSettled(taskId, tenant, row, record, hops);
   }
 
-  /** Null: the engine can't be reached, and there is a row to answer from. */
-  async #sight(taskId: string, row: OperationRow | null): Promise<EngineSight | null> {
+  /** Null: the engine can't be reached. */
+  async #sight(taskId: string): Promise<EngineSight | null> {
     try {
       return await this.#deps.engine.sight(taskId);
     } catch (error) {
-      if (row !== null && isCode(error, 'engine_unavailable')) return null;
+      if (isCode(error, 'engine_unavailable')) return null;
       throw error;
     }
   }
@@ -108,7 +102,7 @@ export class Reader {
     taskId: string,
     tenant: string,
     row: OperationRow,
-    record: Exclude<EngineRecord, { state: 'running' }>,
+    record: NotRunning,
     hops: number,
   ): Promise<Reading> {
     const settled = await settle(this.#deps, row, record, null);
@@ -120,8 +114,8 @@ export class Reader {
   }
 
   /** Superseded by a later ordinal (S1.6), started bare and not reserved yet, unrecorded, or not ours at all. */
-  async #readWithoutRow(taskId: string, tenant: string, sight: EngineSight, hops: number): Promise<Reading> {
-    const { record, state } = sight;
+  async #readWithoutRow(taskId: string, tenant: string, hops: number): Promise<Reading> {
+    const { record, state } = await this.#deps.engine.sight(taskId);
     const audit = await this.#ownAudit(taskId, tenant);
     const isOurs = audit.length > 0 || (record.kind === 'present' && record.tenant === tenant);
     if (!isOurs) throw taskNotFound();

@@ -34,7 +34,7 @@ export async function settle(
 }
 
 /** The states in which only the end itself is missing. */
-function isDecided({ state }: OperationRow): boolean {
+export function isDecided({ state }: OperationRow): boolean {
   return state === 'committed' || state === 'rolled_back' || state === 'abandoned';
 }
 

@@ -136,6 +136,7 @@ export class Starter {
     }
     const { facts, row: now, isStranded } = await this.#reader.read(row.taskId, row.tenant);
     if (isStranded && now !== null) return this.#settle(own, now, attached);
+    if (now !== null && now.end !== null) return null; // it has ended while we looked: reserve again
     // The workflow has returned, only the row lacks the end (committed under onCancel rollback): recorded, it answers.
     if (isOver(facts) && now !== null && now.end === null) return this.#settle(own, now, attached);
     // Recovered under the next ordinal by that reading: a caller gets the id that goes on.

@@ -12,7 +12,7 @@ import type { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import type { WorkerInterceptors } from '@temporalio/worker';
 import { createLogger, dataConverterOf, startWorker } from '../../worker/index.ts';
-import type { AlertSink, HoldfastWorker } from '../../worker/index.ts';
+import type { AlertSink, HoldfastWorker, WorkerOptions } from '../../worker/index.ts';
 import { createHints, deriveHmacKey, HoldfastClient, parseEncryptionKeys } from '../client/index.ts';
 import type { EncryptionKey, Hints } from '../client/index.ts';
 import { parseDuration } from '../contract/duration.ts';
@@ -92,11 +92,22 @@ async function openOn(
   const { ledger, removeStore } = await openStore(options.store, server.kind, clock);
   const hints = createHints();
   const taskQueue = options.taskQueue ?? `test-${randomUUID()}`;
-  const hmacKey = deriveHmacKey(keys);
-  const shared = { temporal: env.client, actions: options.actions, taskQueue, hmacKey };
-  let worker: HoldfastWorker | null = null;
+  const shared = { temporal: env.client, actions: options.actions, taskQueue, hmacKey: deriveHmacKey(keys) };
   const namespace = env.namespace ?? 'default';
-
+  const workerOptions: WorkerOptions = {
+    ...shared,
+    connection: env.nativeConnection,
+    namespace,
+    ledger,
+    encryptionKeys: keys,
+    log: createLogger({ level: 'fatal' }),
+    hints,
+    alerts: options.alerts ?? { deliver: () => Promise.resolve() },
+    shutdownGraceMs: 1_000,
+    ...(options.faults && { faults: options.faults }),
+    temporal: { interceptors: followClock(clock) },
+  };
+  const slot = new WorkerSlot(workerOptions);
   const holdfast: TestHoldfast = {
     client: new HoldfastClient({ ...shared, ledger, hints }),
     temporal: env.client,
@@ -106,45 +117,48 @@ async function openOn(
     taskQueue,
     namespace,
     get worker() {
-      return worker;
+      return slot.worker;
     },
     newClient: (own = {}) => new HoldfastClient({ ...shared, ledger, ...own }),
-    startWorker: async () =>
-      (worker ??= await startWorker({
-        connection: env.nativeConnection,
-        namespace,
-        taskQueue,
-        ledger,
-        actions: options.actions,
-        encryptionKeys: keys,
-        hmacKey,
-        log: createLogger({ level: 'fatal' }),
-        hints,
-        alerts: options.alerts ?? { deliver: () => Promise.resolve() },
-        shutdownGraceMs: 1_000,
-        ...(options.faults && { faults: options.faults }),
-        temporal: { interceptors: followClock(clock) },
-      })),
-    async stopWorker() {
-      const running = worker;
-      worker = null;
-      await running?.stop();
-    },
-    async skip(duration) {
-      const ms = parseDuration(duration);
-      if (ms === null) throw new TypeError(`not a duration: ${duration}`);
-      await env.sleep(ms);
-      await clock.sync();
-    },
+    startWorker: () => slot.start(),
+    stopWorker: () => slot.stop(),
+    skip: (duration) => skip(env, clock, duration),
     async close() {
-      await holdfast.stopWorker();
+      await slot.stop();
       await ledger.close();
       await removeStore();
       if (server !== options.server) await server.close();
     },
   };
-  if (options.worker !== false) await holdfast.startWorker();
+  if (options.worker !== false) await slot.start();
   return holdfast;
+}
+
+/** The worker of a test, which it may stop and start again. */
+class WorkerSlot {
+  worker: HoldfastWorker | null = null;
+  readonly #options: WorkerOptions;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<HoldfastWorker> {
+    return (this.worker ??= await startWorker(this.#options));
+  }
+
+  async stop(): Promise<void> {
+    const running = this.worker;
+    this.worker = null;
+    await running?.stop();
+  }
+}
+
+async function skip(env: TestWorkflowEnvironment, clock: TestClock, duration: Duration): Promise<void> {
+  const ms = parseDuration(duration);
+  if (ms === null) throw new TypeError(`not a duration: ${duration}`);
+  await env.sleep(ms);
+  await clock.sync();
 }
 
 async function openStore(url: string | undefined, kind: TestServerKind, clock: TestClock) {

@@ -5,6 +5,7 @@ import { HoldfastError } from '../../src/contract/error.ts';
 import { defineAction, implementAction } from '../../src/index.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
+import type { TaskEnd } from '../../src/task/outcome.ts';
 import { HandDrivenEngine } from '../support/hand-driven-engine.ts';
 
 const ann = { tenant: 'acme', subject: 'ann', roles: [] };
@@ -72,7 +73,11 @@ async function errorOf(work: Promise<unknown>): Promise<HoldfastError> {
 }
 
 /** As the activity would: claimed, executed, committed with its end. */
-async function commit(taskId: string, value: { id: string } = { id: 'tx' }): Promise<void> {
+async function commit(
+  taskId: string,
+  value: { id: string } = { id: 'tx' },
+  end: TaskEnd | null = done,
+): Promise<void> {
   const row = await ledger.findByTask(taskId);
   if (!row) throw new Error('no row');
   const { operationId, ordinal } = row;
@@ -87,11 +92,7 @@ async function commit(taskId: string, value: { id: string } = { id: 'tx' }): Pro
     notes: [],
   });
   if (answer.kind !== 'granted') throw new Error(answer.kind);
-  await ledger.commit(
-    answer.claim,
-    { kind: 'inline', value },
-    { verified: true, how: 'executed', end: done },
-  );
+  await ledger.commit(answer.claim, { kind: 'inline', value }, { verified: true, how: 'executed', end });
 }
 
 async function claimOnly(taskId: string): Promise<void> {
@@ -250,33 +251,35 @@ describe('starting', () => {
     expect(engine.runs.size).toBe(1);
   });
 
-  test('a commit without its end is ended once the workflow is gone [S7.4]', async () => {
-    const { taskId } = await newClient().start(call);
-    const { operationId } = (await ledger.findByTask(taskId))!;
-    const answer = await ledger.claim({
-      operationId,
-      taskId,
-      ordinal: 1,
-      attempt: 1,
-      claimMs: 5_000,
-      attemptMs: 5_000,
-      executing: true,
-      notes: [],
+  describe('a commit without its end, kept for a rollback that nobody asked for [S7.4]', () => {
+    const goneOrReturned: [string, (taskId: string) => void][] = [
+      ['is gone', (taskId) => engine.forget(taskId)],
+      ['has returned', (taskId) => engine.complete(taskId, { cancelRequested: true })],
+    ];
+    test.each(goneOrReturned)('is ended by the next reader once the workflow %s', async (_what, close) => {
+      const { taskId } = await newClient().start(call);
+      await commit(taskId, { id: 'tx' }, null);
+      close(taskId);
+      const answer = { status: 'completed', effect: 'applied', result: { id: 'tx' } };
+      expect(await newClient().get(taskId, ann)).toMatchObject(answer);
+      expect((await ledger.findByTask(taskId))?.end).toMatchObject({ status: 'completed' });
     });
-    if (answer.kind !== 'granted') throw new Error(answer.kind);
-    await ledger.commit(
-      answer.claim,
-      { kind: 'inline', value: { id: 'tx' } },
-      { verified: true, how: 'executed', end: null },
+
+    test.each(goneOrReturned)(
+      'is answered replayed by the next call once the workflow %s',
+      async (_what, close) => {
+        const { taskId } = await newClient().start(call);
+        await commit(taskId, { id: 'tx' }, null);
+        close(taskId);
+        expect(await newClient().start(call)).toMatchObject({ taskId, status: 'completed', replayed: true });
+      },
     );
-    engine.forget(taskId);
-    expect(await newClient().get(taskId, ann)).toMatchObject({
-      status: 'completed',
-      effect: 'applied',
-      result: { id: 'tx' },
+
+    test('is still open while the workflow runs', async () => {
+      const { taskId } = await newClient().start(call);
+      await commit(taskId, { id: 'tx' }, null);
+      expect(await newClient().start(call)).toMatchObject({ taskId, status: 'running', replayed: false });
     });
-    expect((await ledger.findByTask(taskId))?.end).toMatchObject({ status: 'completed' });
-    expect(await newClient().start(call)).toMatchObject({ taskId, replayed: true });
   });
 
   test('what the engine remembers and a younger ledger does not is never done again', async () => {

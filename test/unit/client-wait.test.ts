@@ -61,7 +61,7 @@ describe('waiting', () => {
       looks.push(Date.now());
       return sight(id);
     };
-    const waiting = wait(150);
+    const waiting = wait(300);
     await settle();
     hints.publish(taskId, 2, 'running');
     hints.publish(taskId, 3, 'verifying');

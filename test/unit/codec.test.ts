@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { defaultPayloadConverter } from '@temporalio/common';
+import type { Payload } from '@temporalio/common';
 import { deriveHmacKey, parseEncryptionKeys } from '../../src/client/encryption-keys.ts';
 import { EncryptionCodec } from '../../src/client/payload-codec.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
@@ -9,12 +10,8 @@ const newKey = (): string => randomBytes(32).toString('base64');
 const CANARY = 'canary-4f1d';
 
 const codecOf = (...keys: string[]) => new EncryptionCodec(parseEncryptionKeys(keys.join(',')));
-const payloadOf = (value: unknown) =>
-  defaultPayloadConverter.toPayload(value) as NonNullable<
-    ReturnType<typeof defaultPayloadConverter.toPayload>
-  >;
-const valueOf = (payload: Parameters<typeof defaultPayloadConverter.fromPayload>[0]): unknown =>
-  defaultPayloadConverter.fromPayload(payload);
+const payloadOf = (value: unknown): Payload => defaultPayloadConverter.toPayload<unknown>(value);
+const valueOf = (payload: Payload): unknown => defaultPayloadConverter.fromPayload(payload);
 
 async function errorOf(work: () => Promise<unknown>): Promise<HoldfastError> {
   const error = await work().then(

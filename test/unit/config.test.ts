@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { HoldfastError } from '../../src/contract/error.ts';
+import type { HoldfastError } from '../../src/contract/error.ts';
 import { loadConfig } from '../../worker/config.ts';
 import { configurationReference } from '../../worker/configuration-reference.ts';
 import { CONFIG } from '../../worker/settings.ts';

@@ -99,6 +99,17 @@ describe('the relay of alerts', () => {
     await expect.poll(unsent).toEqual([]);
   });
 
+  test('is not held up by a heap of alerts that no sink takes', async () => {
+    const seen: string[] = [];
+    for (let index = 0; index < 7; index += 1) await raiseAlert(`poison-${index}`);
+    await raiseAlert('news');
+    startRelay(async ({ alert }) => {
+      if (alert.message.startsWith('poison')) throw new Error('unreadable');
+      seen.push(alert.message);
+    });
+    await expect.poll(() => seen, { timeout: 5_000 }).toEqual(['news']);
+  });
+
   test('does not wait for ever for a sink that ignores its signal', async () => {
     let attempts = 0;
     await raiseAlert('hanging');
