@@ -37,9 +37,11 @@ export async function callAction(
   args: unknown,
   caller: Caller,
 ): Promise<CallOutcome> {
+  const { client, clock, limits } = parts;
+  const calledAt = clock.now();
   const isSafe = spec.effect === 'safe';
   const { args: own, key } = takeKey(argumentsOf(args, caller), caller.meta, !isSafe);
-  const started = await parts.client.start({
+  const started = await client.start({
     action: spec.name,
     args: own,
     principal: caller.principal,
@@ -47,12 +49,10 @@ export async function callAction(
     ...(key === undefined ? { attach: !isSafe && (spec.attach ?? true) } : { key }),
   });
   const takesTask = caller.declaresTasks && !isSafe;
-  const answer = await waitForTask(
-    parts,
-    started,
-    caller,
-    takesTask ? parts.limits.inlineWaitMs : parts.limits.blockingMs,
-  ).catch((error: unknown) => {
+  // The caller's own timeout began with the call, not with the wait.
+  const blockingMs = Math.max(0, limits.blockingMs - (clock.now() - calledAt));
+  const waitMs = takesTask ? limits.inlineWaitMs : blockingMs;
+  const answer = await waitForTask(parts, started, caller, waitMs).catch((error: unknown) => {
     if (isSafe && key === undefined) abandonSafeCall(parts, started, caller);
     throw error;
   });
@@ -76,6 +76,6 @@ export function argumentsOf(args: unknown, caller: Caller): JsonObject {
 function abandonSafeCall({ client, shutdown, log }: CallParts, started: TaskAnswer, caller: Caller): void {
   if (shutdown.aborted || !caller.abortMeansCancel) return;
   client.cancel(started.taskId, caller.principal, 'the request was cancelled').catch((error: unknown) => {
-    log.warn({ taskId: started.taskId, error }, 'an abandoned safe call could not be cancelled');
+    log.warn({ taskId: started.taskId, err: error }, 'an abandoned safe call could not be cancelled');
   });
 }

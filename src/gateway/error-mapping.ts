@@ -17,6 +17,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { ERROR_CODES, HoldfastError } from '../contract/error.ts';
 import type { ErrorCode } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
+import type { TaskError } from '../task/outcome.ts';
 import type { GatewayLog } from './log.ts';
 
 /** An error as callers see it: the CLI's `{code, message, details}` and what to do about it. */
@@ -45,7 +46,7 @@ const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_COD
 export function asHoldfastError(error: unknown, log: GatewayLog, doing: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const correlationId = randomUUID();
-  log.error({ correlationId, doing, error }, 'unexpected error');
+  log.error({ correlationId, doing, err: error }, 'unexpected error');
   return new HoldfastError(
     'internal_error',
     `A defect in Holdfast stopped ${doing}; report correlation id ${correlationId}.`,
@@ -79,6 +80,12 @@ export function taskProtocolError(error: unknown, log: GatewayLog, method: strin
   if (known.code === 'task_not_found')
     return new ProtocolError(ProtocolErrorCode.InvalidParams, 'task not found');
   return new ProtocolError(ProtocolErrorCode.InternalError, known.message, shownError(known.toJSON()));
+}
+
+/** `error` of a task whose wire status is `failed`. */
+export function taskFailure(error: TaskError | null): { code: number; message: string; data: ShownError } {
+  const data = shownError(error ?? { code: 'internal_error', message: ERROR_CODES.internal_error.meaning });
+  return { code: ProtocolErrorCode.InternalError, message: data.message, data };
 }
 
 export const unknownTool = (name: string): ProtocolError =>

@@ -28,11 +28,10 @@ function schemas(longestWaitSeconds: number) {
     task_wait: z.strictObject({
       taskId,
       timeoutSeconds: z
-        .int()
+        .number()
         .min(0)
-        .max(longestWaitSeconds)
         .default(longestWaitSeconds)
-        .describe('How long to wait for the end.'),
+        .describe(`How long to wait for the end; at most ${longestWaitSeconds}, more is cut to it.`),
     }),
     task_cancel: z.strictObject({
       taskId,
@@ -72,7 +71,7 @@ export function createTaskTools(parts: WaitParts): TaskTools {
         case 'task_wait': {
           const input = parse(schema.task_wait, args);
           const known = await client.get(input.taskId, caller.principal);
-          const timeoutMs = Math.min(input.timeoutSeconds * 1000, parts.limits.blockingMs);
+          const timeoutMs = Math.min(Math.round(input.timeoutSeconds * 1000), parts.limits.blockingMs);
           return toolResult(await waitForTask(parts, known, caller, timeoutMs));
         }
         case 'task_cancel': {

@@ -65,7 +65,7 @@ async function lastKnown(
   } catch (error) {
     if (!ends.aborted) {
       log.warn(
-        { taskId: known.taskId, error },
+        { taskId: known.taskId, err: error },
         'waiting for a task failed; its last known state is answered',
       );
       latest = { ...latest, stale: true };

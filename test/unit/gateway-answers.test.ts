@@ -180,6 +180,14 @@ describe('a task of the Tasks extension', () => {
     },
   );
 
+  it('is `failed` with a JSON-RPC error for a defect of ours alone [M2.2]', () => {
+    const error = { code: 'internal_error', message: 'a defect' };
+    const task = detailedTask(answer({ status: 'failed', effect: 'none', result: null, error }));
+    expect(isDetailedTaskV2(task)).toBe(true);
+    expect(task).toMatchObject({ status: 'failed', error: { code: -32603, data: error } });
+    expect(task).not.toHaveProperty('result');
+  });
+
   it('is polled less often the older it is, and when a person is waited for', () => {
     const interval = (change: Partial<TaskAnswer>) =>
       createTaskResult(answer({ status: 'running', ...change })).pollIntervalMs;

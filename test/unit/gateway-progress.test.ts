@@ -23,7 +23,7 @@ function reporter(token: ProgressToken | undefined = 't') {
       await gate;
     },
   });
-  return { clock, sent, progress, hold: (promise: Promise<void>) => (gate = promise) };
+  return { clock, sent, progress, hold: (promise: Promise<void>) => void (gate = promise) };
 }
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -92,7 +92,8 @@ describe('progress of one request', () => {
     clock.pass(500);
     progress.report('b');
     let isStopped = false;
-    const stopping = progress.stop().then(() => (isStopped = true));
+    const stopping = progress.stop();
+    void stopping.then(() => (isStopped = true));
     await settled();
     expect(isStopped).toBe(false);
     gate.resolve();

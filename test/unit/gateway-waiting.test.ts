@@ -10,12 +10,13 @@ import { HandDrivenClock } from '../support/hand-driven-clock.ts';
 
 function setUp(change: Partial<Caller> = {}) {
   const client = drivenClient();
+  const clock = new HandDrivenClock();
   const leave = new AbortController();
   const shutdown = new AbortController();
   const parts: CallParts = {
     client,
     limits: DEFAULT_LIMITS,
-    clock: new HandDrivenClock(),
+    clock,
     log: silentLog,
     shutdown: shutdown.signal,
     beforeAnswer: () => Promise.resolve(),
@@ -32,7 +33,14 @@ function setUp(change: Partial<Caller> = {}) {
   };
   const call = (args: object = { to: 'bob', amount: 5 }, tool = toolOf(transfer)) =>
     callAction(parts, tool, args, caller);
-  return { client, leave, shutdown, call, waiting: () => vi.waitFor(() => expect(client.openWaits).toBe(1)) };
+  return {
+    client,
+    clock,
+    leave,
+    shutdown,
+    call,
+    waiting: () => vi.waitFor(() => expect(client.openWaits).toBe(1)),
+  };
 }
 const readBalance = drivenTools.find(({ name }) => name === 'read_balance') ?? toolOf(transfer);
 
@@ -50,6 +58,15 @@ describe('a blocking call', () => {
     );
     client.complete(null);
     await pending;
+  });
+
+  it('that took its whole time to start is handed its task at once: the caller’s patience began with the call [M3.1]', async () => {
+    const { client, clock, call } = setUp();
+    const release = client.hold('start');
+    const pending = call();
+    clock.pass(DEFAULT_LIMITS.blockingMs);
+    release();
+    expect(await pending).toMatchObject({ result: { structuredContent: { code: 'operation_in_progress' } } });
   });
 
   it('without a key attaches where the tool allows it, a safe one never [M1.4]', async () => {

@@ -4,11 +4,12 @@
  * Its statuses are fewer than ours. Everything open is `working`, `needs_attention` and `awaiting_approval` included:
  * `input_required` would promise input requests that the client can answer, and none of these is answered by the agent
  * that asked (S4.5); `statusMessage` says who is waited for. A domain failure is `completed` with `result.isError`;
- * `failed` is for JSON-RPC errors, which a started task has none of (M2.2).
+ * `failed` is for what would have been a JSON-RPC error, a defect of ours (M2.2).
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../../client/task-client.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
+import { taskFailure } from '../error-mapping.ts';
 import { needsPerson, TASK_META, taskMeta } from '../task-answer.ts';
 import { toolResult } from '../tool-result.ts';
 
@@ -23,6 +24,7 @@ export const createTaskResult = (answer: TaskAnswer) => ({
 /** The answer to `tasks/get`. */
 export function detailedTask(answer: TaskAnswer) {
   const task = wireTask(answer);
+  if (task.status === 'failed') return { ...task, error: taskFailure(answer.error) };
   if (task.status !== 'completed') return task;
   // The SDK stamps only the outermost result; a client refuses an inner one without its own `resultType`.
   return { ...task, result: { resultType: 'complete', ...toolResult(answer) } satisfies CallToolResult };
@@ -45,8 +47,9 @@ function wireTask(answer: TaskAnswer) {
 export function wireStatus(answer: TaskAnswer): WireStatus {
   switch (answer.status) {
     case 'completed':
-    case 'failed':
       return 'completed';
+    case 'failed':
+      return answer.error === null || answer.error.code === 'internal_error' ? 'failed' : 'completed';
     case 'cancelled':
       return 'cancelled';
     case 'proposed':
