@@ -5,6 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import { IllegalStateError } from '@temporalio/common';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import { createHints, HoldfastClient } from '../src/client/index.ts';
 import type { Hints } from '../src/client/index.ts';
@@ -109,9 +110,12 @@ async function connect(
   log: Holdfast['log'],
 ): Promise<EngineConnection> {
   const options = { ...config.temporal.connectionOptions, ...(address !== undefined && { address }) };
+  if (worker) installRuntime(log);
   try {
-    if (!worker) return { connection: await Connection.connect(options), native: null };
-    installRuntime(log);
+    if (!worker) {
+      const connection = await Connection.connect({ ...options, connectTimeout: CONNECT_MS });
+      return { connection, native: null };
+    }
     const native = await NativeConnection.connect(options);
     return { connection: native, native };
   } catch (cause) {
@@ -123,17 +127,17 @@ async function connect(
   }
 }
 
-let isRuntimeInstalled = false;
-
 /** Once for each process: Temporal's own log goes into ours, and signals are ours to handle (drain.ts). */
 function installRuntime(log: Holdfast['log']): void {
-  if (isRuntimeInstalled) return;
-  isRuntimeInstalled = true;
-  Runtime.install({
-    shutdownSignals: [],
-    logger: temporalLogger(log),
-    telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
-  });
+  try {
+    Runtime.install({
+      shutdownSignals: [],
+      logger: temporalLogger(log),
+      telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
+    });
+  } catch (error) {
+    if (!(error instanceof IllegalStateError)) throw error; // installed before: by an earlier opening, or by a test
+  }
 }
 
 async function openWorker(
@@ -163,6 +167,7 @@ async function openWorker(
 }
 
 const CHECK_MS = 1_500;
+const CONNECT_MS = 5_000;
 
 async function check(
   temporal: Client,

@@ -41,6 +41,8 @@ export interface HoldfastClientOptions {
   hints?: Hints;
   /** True only where a worker of this process runs on the client's own native connection. */
   eagerStart?: boolean;
+  /** How long a start is tried while Temporal is away, before `engine_unavailable`. Default 10 s. */
+  startDeadlineMs?: number;
 }
 
 export class HoldfastClient implements TaskClient {
@@ -52,11 +54,9 @@ export class HoldfastClient implements TaskClient {
 
   /** `engine` replaces Temporal; for tests that drive it by hand. */
   constructor(options: HoldfastClientOptions, engine?: TaskEngine) {
-    const { temporal, ledger, actions, taskQueue, hmacKey, hints, eagerStart } = options;
+    const { ledger, actions, hmacKey, hints } = options;
     this.#deps = {
-      engine:
-        engine ??
-        new TemporalEngine({ temporal, taskQueue, ...(eagerStart !== undefined && { eagerStart }) }),
+      engine: engine ?? new TemporalEngine(options),
       ledger,
       actions: new Map(actions.map((action) => [action.contract.name, action])),
       hashKey: hmacKey ?? undefined,

@@ -59,6 +59,8 @@ const ACTION = defineSearchAttributeKey(SEARCH_ATTRIBUTES.action, 'KEYWORD');
 export interface TemporalEngineOptions {
   temporal: Client;
   taskQueue: string;
+  /** How long a start is tried while the engine is away. Default 10 s. */
+  startDeadlineMs?: number;
   /** Only where a worker of this process shares the client's (native) connection: the first task skips a hop. */
   eagerStart?: boolean;
 }
@@ -67,16 +69,18 @@ export class TemporalEngine implements TaskEngine {
   readonly #temporal: Client;
   readonly #taskQueue: string;
   readonly #eagerStart: boolean;
+  readonly #startDeadlineMs: number;
 
   constructor(options: TemporalEngineOptions) {
     this.#temporal = options.temporal;
     this.#taskQueue = options.taskQueue;
     this.#eagerStart = options.eagerStart ?? false;
+    this.#startDeadlineMs = options.startDeadlineMs ?? START_DEADLINE_MS;
   }
 
   async start(taskId: string, start: PlannedStart): Promise<StartAnswer> {
     try {
-      await this.#within(START_DEADLINE_MS, () =>
+      await this.#within(this.#startDeadlineMs, () =>
         this.#temporal.workflow.start(WORKFLOW_ACTION, {
           workflowId: taskId,
           taskQueue: this.#taskQueue,
