@@ -143,10 +143,10 @@ export async function renew(
 }
 
 /** S2.5: true while the claim is the row's and runs: past its end another attempt may take over at any moment. */
-export async function owns({ query, statements, clock }: Queries, claim: Claim): Promise<boolean> {
+export async function owns({ read, statements, clock }: Queries, claim: Claim): Promise<boolean> {
   const { operationId, ordinal, attempt, generation } = claim;
   const values = { operationId, ordinal, attempt, generation, now: clock.value() };
-  const rows = await query(
+  const rows = await read(
     statements.get('owns claim', values, (db, slots) =>
       db
         .selectFrom('operation')

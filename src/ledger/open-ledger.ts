@@ -101,12 +101,12 @@ function ledgerOver(store: Store): Ledger {
     for (const listener of listeners) listener();
   };
 
-  const guard = async <T>(work: () => Promise<T>): Promise<T> => {
+  const guard = async <T>(work: () => Promise<T>, wrap = wrapStoreError): Promise<T> => {
     assert(
       !insideTransaction.getStore(),
       'inside Ledger.transaction only its transitions and its tx may be used (S2.8)',
     );
-    return work().catch((error: unknown) => Promise.reject(wrapStoreError(error)));
+    return work().catch((error: unknown) => Promise.reject(wrap(error)));
   };
 
   const inTransaction = <T>(work: (tx: Tx) => Promise<T>, afterLostCommit: AfterLostCommit): Promise<T> =>
@@ -128,12 +128,13 @@ function ledgerOver(store: Store): Ledger {
     statements: store.statements,
     clock: store.clock,
     query: (statement) => guard(() => store.query(statement)),
+    read: (statement) => guard(() => store.read(statement)),
   };
 
   return {
     kind: store.kind,
     ...transitionsOver(run, queries),
-    transaction: (work) => guard(() => transact(store, work, announce)),
+    transaction: (work) => guard(() => transact(store, work, announce), passOthers),
     findByTask: (taskId) => read((db) => reads.findByTask(db, taskId)),
     list: (filter) => read((db) => reads.list(db, filter)),
     attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
@@ -157,6 +158,9 @@ function ledgerOver(store: Store): Ledger {
     close: () => guard(() => store.close()),
   };
 }
+
+/** What the caller's own work throws is the caller's, unless a driver threw it. */
+const passOthers = (error: unknown): unknown => (isDriverError(error) ? wrapStoreError(error) : error);
 
 async function runUnit<T>(tx: Tx, work: (unit: Unit) => Promise<T>, onAlert: () => void): Promise<T> {
   const unit = new Unit(tx, onAlert);

@@ -88,6 +88,8 @@ export class PostgresStore implements Store {
       return connection.query<Row>(statement);
     });
 
+  read = this.query;
+
   transaction = <T>(
     work: (tx: Tx) => Promise<T>,
     options: { afterLostCommit: AfterLostCommit; retry: boolean },
@@ -154,6 +156,7 @@ export class PostgresStore implements Store {
       lockOperation: (operationId) => lockOperation(connection, statements, operationId),
       send: (statement, rows) => connection.send(statement, rows),
       query: (statement) => connection.query(statement),
+      read: (statement) => connection.query(statement),
     };
   }
 }

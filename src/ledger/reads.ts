@@ -16,11 +16,8 @@ const CHAINS_PER_READ = 50;
 const bounded = (limit: number | undefined): number =>
   Math.min(Math.max(Math.trunc(limit ?? LIST_DEFAULT), 1), LIST_MAX);
 
-export async function find(
-  { query, statements }: Queries,
-  operationId: string,
-): Promise<OperationRow | null> {
-  const [record] = await query<OperationTable>(
+export async function find({ read, statements }: Queries, operationId: string): Promise<OperationRow | null> {
+  const [record] = await read<OperationTable>(
     statements.get('find operation', { operationId }, (db, slots) =>
       db.selectFrom('operation').selectAll().where('operation_id', '=', slots.operationId),
     ),

@@ -90,6 +90,9 @@ export class SqliteStore implements Store {
       whileBusy(() => this.#writer.run(statement.sql, statement.parameters).rows as Row[]),
     );
 
+  read = <Row>({ sql: text, parameters }: Statement): Promise<Row[]> =>
+    whileBusy(() => this.#reader.run(text, parameters).rows as Row[]);
+
   transaction = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
     this.#exclusively(async () => {
       await whileBusy(() => this.#writer.run('begin immediate'));
@@ -140,6 +143,8 @@ export class SqliteStore implements Store {
 
   #tx(): Tx {
     const writer = this.#writer;
+    const query = <Row>({ sql: text, parameters }: Statement): Promise<Row[]> =>
+      Promise.resolve(writer.run(text, parameters).rows as Row[]);
     return {
       kysely: this.#writerKysely,
       statements: this.statements,
@@ -150,8 +155,8 @@ export class SqliteStore implements Store {
         const { changes } = writer.run(sql, parameters);
         if (rows !== undefined) assert.equal(changes, rows, 'a guarded write changed another number of rows');
       },
-      query: <Row>({ sql, parameters }: Statement) =>
-        Promise.resolve(writer.run(sql, parameters).rows as Row[]),
+      query,
+      read: query,
     };
   }
 

@@ -28,6 +28,8 @@ export interface Queries {
   readonly statements: StatementCache;
   readonly clock: Clock;
   query<Row>(statement: Statement): Promise<Row[]>;
+  /** For a statement that changes nothing: never waits for a writer. */
+  read<Row>(statement: Statement): Promise<Row[]>;
 }
 
 /** One open transaction. */

@@ -122,7 +122,9 @@ export class Unit {
     const known = await this.#recorded(taskId, notes);
     for (const { type, at, data } of notes) {
       const journaled: JsonObject = { ...data, journaledAt: new Date(at).toISOString() };
-      if (known.has(`${type} ${stored(journaled)}`)) continue;
+      const line = `${type} ${stored(journaled)}`;
+      if (known.has(line)) continue;
+      known.add(line);
       this.#events.push({
         taskId,
         operationId: record.operation_id,

@@ -62,7 +62,7 @@ async function openSqlite(): Promise<Place> {
       aheadMs += ms;
       return Promise.resolve();
     },
-    raw: (sql) => Promise.resolve(runSqlite(file, sql)),
+    raw: (sql) => Promise.resolve().then(() => runSqlite(file, sql)),
     close: async () => {
       for (const each of opened) await each.close();
       rmSync(folder, { recursive: true, force: true });
