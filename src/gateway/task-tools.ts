@@ -7,8 +7,9 @@ import type { JsonObject } from '../task/json.ts';
 import { argumentsOf } from './call-tool.ts';
 import type { Caller } from './caller.ts';
 import type { ListedTool } from './catalog.ts';
+import type { ProgressReporter } from './progress.ts';
 import { toolResult } from './tool-result.ts';
-import { waitForTask } from './waiting.ts';
+import { waitForTask, withProgress } from './waiting.ts';
 import type { WaitParts } from './waiting.ts';
 
 export const TASK_TOOL_NAMES = ['task_get', 'task_wait', 'task_cancel'] as const;
@@ -72,7 +73,9 @@ export function createTaskTools(parts: WaitParts): TaskTools {
           const input = parse(schema.task_wait, args);
           const known = await client.get(input.taskId, caller.principal);
           const timeoutMs = Math.min(Math.round(input.timeoutSeconds * 1000), parts.limits.blockingMs);
-          return toolResult(await waitForTask(parts, known, caller, timeoutMs));
+          const wait = (progress: ProgressReporter) =>
+            waitForTask(parts, known, caller, { timeoutMs, progress });
+          return toolResult(await withProgress(parts, caller, wait));
         }
         case 'task_cancel': {
           const input = parse(schema.task_cancel, args);

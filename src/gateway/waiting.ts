@@ -12,6 +12,7 @@ import type { Caller } from './caller.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { GatewayLog } from './log.ts';
 import { createProgress } from './progress.ts';
+import type { ProgressReporter } from './progress.ts';
 import { hasEnded } from './task-answer.ts';
 
 export interface WaitParts {
@@ -23,33 +24,40 @@ export interface WaitParts {
   shutdown: AbortSignal;
 }
 
-/** Blocks with progress until the task ended, needs a person, or `timeoutMs` passed (M3.1). Rejects only when the caller left. */
+/** Runs the waits of one request with its one progress reporter, which has fallen silent when the answer is known (M4.2). */
+export async function withProgress<T>(
+  { limits, clock }: WaitParts,
+  caller: Caller,
+  work: (progress: ProgressReporter) => Promise<T>,
+): Promise<T> {
+  const progress = createProgress({
+    token: caller.progressToken,
+    send: (params) => caller.sendProgress(params),
+    intervalMs: limits.progressIntervalMs,
+    clock,
+  });
+  try {
+    return await work(progress);
+  } finally {
+    await progress.stop();
+  }
+}
+
+/** Blocks until the task ended, needs a person, or `timeoutMs` passed (M3.1). Rejects only when the caller left. */
 export async function waitForTask(
   parts: WaitParts,
   known: TaskAnswer,
   caller: Caller,
-  timeoutMs: number,
+  { timeoutMs, progress }: { timeoutMs: number; progress: ProgressReporter },
 ): Promise<TaskAnswer> {
   if (hasEnded(known) || timeoutMs === 0) return known;
-  const progress = createProgress({
-    token: caller.progressToken,
-    send: (params) => caller.sendProgress(params),
-    intervalMs: parts.limits.progressIntervalMs,
-    clock: parts.clock,
-  });
-  // Without a token nobody is told, and the client need not look for changes.
   const onChange = (answer: TaskAnswer) => {
     if (!hasEnded(answer)) progress.report(answer.statusMessage || answer.status);
   };
   onChange(known);
-  try {
-    return await lastKnown(parts, known, caller, {
-      timeoutMs,
-      ...(caller.progressToken !== undefined && { onChange }),
-    });
-  } finally {
-    await progress.stop();
-  }
+  // Without a token nobody is told, and the client need not look for changes.
+  const isTold = caller.progressToken !== undefined;
+  return lastKnown(parts, known, caller, { timeoutMs, ...(isTold && { onChange }) });
 }
 
 async function lastKnown(

@@ -162,6 +162,7 @@ export class HandDrivenTaskClient implements TaskClient {
   #meet({ action, args, key, principal, attach = true }: StartRequest): TaskAnswer | null {
     for (const { tenant, request, answer } of this.#tasks.values()) {
       if (tenant !== principal.tenant || request.action !== action) continue;
+      if (answer.status === 'cancelled' && answer.effect === 'none') continue; // S1.6: called again, it is a new task
       const isEqual = JSON.stringify(request.args) === JSON.stringify(args);
       if (key !== undefined && request.key === key) {
         if (!isEqual)

@@ -79,6 +79,38 @@ describe('a blocking call', () => {
     expect(client.starts.map(({ attach }) => attach)).toEqual([true, false, false]);
   });
 
+  it.each([
+    [
+      'starts anew where nothing was sent',
+      { status: 'cancelled', effect: 'none', cause: 'cancelled' },
+      'task_2',
+    ],
+    [
+      'has its outcome where it took effect',
+      { status: 'completed', effect: 'applied', cause: 'cancelled_after_commit' },
+      'task_1',
+    ],
+  ] as const)(
+    'that meets a task asked to cancel waits for its end and %s [M1.4]',
+    async (_what, end, taskId) => {
+      const { client, call, waiting } = setUp({ meta: { 'holdfast/idempotencyKey': 'k' } });
+      const first = call();
+      await waiting();
+      await client.cancel('task_1', LOCAL);
+      const again = call();
+      await vi.waitFor(() => expect(client.openWaits).toBe(2));
+      client.move(end, 'task_1');
+      await first;
+      if (taskId === 'task_2') {
+        await waiting();
+        client.complete({ receipt: 'r' }, 'task_2');
+      }
+      expect(await again).toMatchObject({
+        result: { _meta: { 'holdfast/task': { taskId, status: 'completed' } } },
+      });
+    },
+  );
+
   it('whose caller leaves frees its wait and cancels nothing [M5.3]', async () => {
     const { client, leave, call, waiting } = setUp();
     const pending = call();
