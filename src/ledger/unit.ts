@@ -8,11 +8,12 @@
  */
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
+import { canonicalText } from '../contract/canonical.ts';
 import type { AuditNote } from '../task/activity-api.ts';
 import type { JsonObject } from '../task/json.ts';
 import { extendChain } from './audit-chain.ts';
 import type { Alert, OperationRow, RowState } from './ledger.ts';
-import { rowOf, stored } from './row.ts';
+import { rowOf } from './row.ts';
 import type { OperationTable } from './schema.ts';
 import type { ChainHead, LockedOperation, Tx } from './store.ts';
 import { assertTransition } from './transitions.ts';
@@ -118,20 +119,17 @@ export class Unit {
     notes: readonly AuditNote[],
   ): Promise<void> {
     if (notes.length === 0) return;
-    await this.#headOf(taskId, record.tenant);
-    const known = await this.#recorded(taskId, notes);
-    for (const { type, at, data } of notes) {
-      const journaled: JsonObject = { ...data, journaledAt: new Date(at).toISOString() };
-      const line = `${type} ${stored(journaled)}`;
-      if (known.has(line)) continue;
-      known.add(line);
-      this.#events.push({
-        taskId,
-        operationId: record.operation_id,
-        tenant: record.tenant,
-        type,
-        data: journaled,
-      });
+    const { operation_id: operationId, tenant } = record;
+    await this.#headOf(taskId, tenant);
+    const journaled = notes.map(({ type, at, data }) => {
+      const told: JsonObject = { ...data, journaledAt: new Date(at).toISOString() };
+      return { type, data: told, text: canonicalText(told) };
+    });
+    const known = await this.#recorded(taskId, journaled);
+    for (const { type, data, text } of journaled) {
+      if (known.has(`${type} ${text}`)) continue;
+      known.add(`${type} ${text}`);
+      this.#events.push({ taskId, operationId, tenant, type, data });
     }
   }
 
@@ -169,7 +167,7 @@ export class Unit {
     );
     for (const { data, ...entry } of entries) {
       this.tx.send(
-        this.tx.statements.get('append audit', { ...entry, data: stored(data) ?? '' }, (db, slots) =>
+        this.tx.statements.get('append audit', { ...entry, data: canonicalText(data) }, (db, slots) =>
           db.insertInto('audit').values({
             task_id: slots.taskId,
             seq: slots.seq,
@@ -215,12 +213,13 @@ export class Unit {
     return head;
   }
 
-  async #recorded(taskId: string, notes: readonly AuditNote[]): Promise<Set<string>> {
+  async #recorded(taskId: string, notes: readonly { type: string; text: string }[]): Promise<Set<string>> {
     const rows = await this.tx.kysely
       .selectFrom('audit')
       .select(['type', 'data'])
       .where('task_id', '=', taskId)
       .where('type', 'in', [...new Set(notes.map(({ type }) => type))])
+      .where('data', 'in', [...new Set(notes.map(({ text }) => text))])
       .execute();
     return new Set(rows.map(({ type, data }) => `${type} ${data}`));
   }
@@ -254,7 +253,7 @@ export class Unit {
 
   #insertAlert(alert: Alert): void {
     const { data, ...rest } = alert;
-    const values = { ...rest, data: stored(data) ?? '', now: this.#now };
+    const values = { ...rest, data: canonicalText(data), now: this.#now };
     this.tx.send(
       this.tx.statements.get('insert alert', values, (db, slots) =>
         db.insertInto('outbox').values({
