@@ -12,6 +12,8 @@ export interface ClientDeps {
   /** For sensitive fields (S2.10); undefined when no key is configured. */
   hashKey: Uint8Array | undefined;
   hints: Hints;
+  /** A worker of this process runs most of what this client starts, so that hints tell of its end. */
+  hearsEnds: boolean;
   /** Wall clock of this process: for display and local deadlines only, decides nothing durable. */
   now: () => number;
 }

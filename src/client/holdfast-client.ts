@@ -61,11 +61,12 @@ export class HoldfastClient implements TaskClient {
       actions: new Map(actions.map((action) => [action.contract.name, action])),
       hashKey: hmacKey ?? undefined,
       hints: hints ?? createHints(),
+      hearsEnds: hints !== undefined && eagerStart === true,
       now: Date.now,
     };
     this.#reader = new Reader(this.#deps);
-    this.#starter = new Starter(this.#deps, this.#reader);
     this.#waiter = new Waiter(this.#deps, this.#reader);
+    this.#starter = new Starter(this.#deps, this.#reader, this.#waiter);
     this.#messenger = new Messenger(this.#deps, this.#reader);
   }
 

@@ -16,11 +16,13 @@ import type { OperationRow, Reserved } from '../ledger/ledger.ts';
 import { isCode } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { PlannedStart } from './engine.ts';
-import type { Reader } from './reader.ts';
+import type { Reader, Reading } from './reader.ts';
 import { settle } from './recovery.ts';
 import type { StartRequest } from './task-client.ts';
 import { factsOfOutcome, factsOfStart, replayOfRow } from './task-facts.ts';
 import type { TaskFacts } from './task-facts.ts';
+import { isSettled } from './waiter.ts';
+import type { Waiter } from './waiter.ts';
 
 /** How often a call may find that the task it met has just ended with nothing sent, and go round again. */
 const ROUNDS_MAX = 4;
@@ -28,14 +30,18 @@ const ROUNDS_MAX = 4;
 const UNRECORDED_ID_BYTES = 32;
 /** For the returned outcome of a workflow that has closed: one read. */
 const RESULT_DEADLINE_MS = 1_500;
+/** A cancel that meets no running effect is carried out within moments; one that does is not waited for longer. */
+const CANCEL_WAIT_MS = 3_000;
 
 export class Starter {
   readonly #deps: ClientDeps;
   readonly #reader: Reader;
+  readonly #waiter: Waiter;
 
-  constructor(deps: ClientDeps, reader: Reader) {
+  constructor(deps: ClientDeps, reader: Reader, waiter: Waiter) {
     this.#deps = deps;
     this.#reader = reader;
+    this.#waiter = waiter;
   }
 
   async start(request: StartRequest): Promise<TaskFacts> {
@@ -134,13 +140,25 @@ export class Starter {
       const started = await this.#deps.engine.start(row.taskId, startOf(own, row.ordinal));
       if (started.kind === 'closed') return this.#settle(own, row, attached);
     }
-    const { facts, row: now, isStranded } = await this.#reader.read(row.taskId, row.tenant);
+    const { facts, row: now, isStranded } = await this.#readPastCancel(row);
     if (isStranded && now !== null) return this.#settle(own, now, attached);
-    if (now !== null && now.end !== null) return null; // it has ended while we looked: reserve again
+    if (now !== null && now.end !== null) {
+      // It has ended while we looked: reserve again. A keyless call that met an effect takes that for its own (M1.4).
+      return attached && now.end.effect !== 'none' ? { ...facts, attached } : null;
+    }
     // The workflow has returned, only the row lacks the end (committed under onCancel rollback): recorded, it answers.
-    if (isOver(facts) && now !== null && now.end === null) return this.#settle(own, now, attached);
+    if (isOver(facts) && now !== null) return this.#settle(own, now, attached);
     // Recovered under the next ordinal by that reading: a caller gets the id that goes on.
     return { ...facts, taskId: now?.taskId ?? facts.taskId, attached };
+  }
+
+  /** M1.4: a call that meets a cancel intent waits for what becomes of it, within bounds. */
+  async #readPastCancel({ taskId, tenant }: OperationRow): Promise<Reading> {
+    const reading = await this.#reader.read(taskId, tenant);
+    const { cancelRequested, stale } = reading.facts;
+    if (!cancelRequested || stale || isSettled(reading.facts)) return reading;
+    await this.#waiter.wait(taskId, tenant, { timeoutMs: CANCEL_WAIT_MS });
+    return this.#reader.read(taskId, tenant);
   }
 
   /** The row is open and its workflow is not running. Null: it has an end now, so reserve again. */

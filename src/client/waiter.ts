@@ -27,6 +27,8 @@ const SOON_MS = 100;
 /** One long poll at most, so that none outlives its wait for long. */
 const LONG_POLL_MS = 20_000;
 const RESULT_RETRY_MS = 1_000;
+/** With a worker in this process most ends are heard from it: the long poll is for what another worker ended. */
+const POLL_LATER_MS = 250;
 /** Hints come in bursts, one for each event; readers are told at most this often. */
 const CHANGE_INTERVAL_MS = 50;
 
@@ -91,7 +93,8 @@ export class Waiter {
   /** Reading asks a worker; without someone to tell, only a change that could end the wait is worth that. */
   async #isWorthReading(taskId: string, wake: Wake, options: WaitOptions): Promise<boolean> {
     if (options.onChange !== undefined || wake.kind === 'result') return true;
-    if (wake.kind === 'hint') return wake.hint.status === undefined || wake.hint.status === 'needs_attention';
+    if (wake.kind === 'hint' && !isEnd(wake.hint.status))
+      return wake.hint.status === undefined || wake.hint.status === 'needs_attention';
     return this.#isNewInLedger(taskId);
   }
 
@@ -121,9 +124,12 @@ export class Waiter {
 }
 
 export function isSettled({ status }: TaskFacts): boolean {
-  return (
-    status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'needs_attention'
-  );
+  return isEnd(status) || status === 'needs_attention';
+}
+
+/** The row has its end before the workflow says so: it answers at once, while the engine is still being told. */
+function isEnd(status: string | undefined): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
 /** Everything that may wake one wait. */
@@ -193,6 +199,7 @@ class Watch {
 
   async #pollResult(): Promise<void> {
     const { signal } = this.#ended;
+    if (this.#deps.hearsEnds) await delay(POLL_LATER_MS, undefined, { signal }).catch(() => undefined);
     while (!signal.aborted && this.#deps.now() < this.#deadline) {
       const until = Math.min(this.#deadline, this.#deps.now() + LONG_POLL_MS);
       const answer = await this.#deps.engine.result(this.#taskId, until, signal).catch(() => null);

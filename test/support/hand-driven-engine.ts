@@ -169,7 +169,7 @@ export class HandDrivenEngine implements TaskEngine {
   }
 }
 
-function stateOf(taskId: string, { start, outcome }: Run): TaskState {
+function stateOf(taskId: string, { start, outcome, told }: Run): TaskState {
   const { plan, ordinal } = start;
   const started: TaskEvent = {
     v: 1,
@@ -179,6 +179,9 @@ function stateOf(taskId: string, { start, outcome }: Run): TaskState {
     data: { taskId, action: plan.action, ordinal, plan },
   };
   const state = reduce(null, started);
+  if (outcome === null && told.includes('cancel')) {
+    return reduce(state, { v: 1, seq: 2, type: 'cancel_requested', at: 2, data: { by: 'someone' } });
+  }
   if (outcome === null) return state;
   const { effect, cause, error, cancelRequested, replayed, result } = outcome;
   const end = {

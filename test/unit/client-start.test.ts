@@ -302,6 +302,43 @@ describe('starting', () => {
   });
 });
 
+describe('a call that meets a cancel intent [M1.4]', () => {
+  const cancelled = {
+    status: 'cancelled',
+    effect: 'none',
+    cause: 'cancelled',
+    error: null,
+    cancelRequested: true,
+  } as const;
+  /** The task that was told to cancel ends, a little later. */
+  async function endLater(taskId: string, end: TaskEnd): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const { operationId } = (await ledger.findByTask(taskId))!;
+    if (end.effect === 'none') {
+      await ledger.closeTask({ operationId, taskId, ordinal: 1, attempt: 0, end, notes: [] });
+    } else await commit(taskId);
+    engine.complete(taskId, end);
+  }
+
+  test('waits for the end and, as nothing was sent, starts the next task', async () => {
+    const { taskId } = await newClient().start(call);
+    await newClient().cancel(taskId, ann);
+    const [again] = await Promise.all([newClient().start(call), endLater(taskId, cancelled)]);
+    expect(again).toMatchObject({ status: 'running', cancelRequested: false });
+    expect(again.taskId).not.toBe(taskId);
+  });
+
+  test('without a key takes the effect that came before the cancel for its own', async () => {
+    const { key: _key, ...keyless } = call;
+    const { taskId } = await newClient().start(keyless);
+    await newClient().cancel(taskId, ann);
+    const end = { ...done, cancelRequested: true };
+    const [again] = await Promise.all([newClient().start(keyless), endLater(taskId, end)]);
+    expect(again).toMatchObject({ taskId, status: 'completed', effect: 'applied' });
+    expect(engine.runs.size).toBe(1);
+  });
+});
+
 describe('without a key', () => {
   const keyless = { action: 'transfer', args: { to: 'bob', amount: 10 }, principal: ann };
 
