@@ -66,7 +66,7 @@ function rawSender(client: Client): (message: object) => Promise<RpcResponse> {
         .catch((error: { data?: { text?: string } }) => {
           // Over HTTP an error under 4xx comes as an exception with the body.
           waiting.delete(id);
-          if (error.data?.text === undefined) reject(error as Error);
+          if (error.data?.text === undefined) reject(error);
           else resolve(JSON.parse(error.data.text) as RpcResponse);
         });
     });
