@@ -54,7 +54,7 @@ export class HoldfastClient implements TaskClient {
 
   /** `engine` replaces Temporal; for tests that drive it by hand. */
   constructor(options: HoldfastClientOptions, engine?: TaskEngine) {
-    const { ledger, actions, hmacKey, hints } = options;
+    const { ledger, actions, hmacKey, hints, eagerStart } = options;
     this.#deps = {
       engine: engine ?? new TemporalEngine(options),
       ledger,

@@ -135,7 +135,7 @@ function ledgerOver(store: Store): Ledger {
     kind: store.kind,
     ...transitionsOver(run, queries),
     transaction: (work) => guard(() => transact(store, work, announce), passOthers),
-    findByTask: (taskId) => read((db) => reads.findByTask(db, taskId)),
+    findByTask: (taskId) => reads.findByTask(queries, taskId),
     list: (filter) => read((db) => reads.list(db, filter)),
     attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
     audit: (filter) => read((db) => reads.audit(db, filter)),

@@ -26,15 +26,22 @@ export async function find({ read, statements }: Queries, operationId: string): 
 }
 
 /** A procedure's task has several operations: the first is the answer. Rollbacks are found by their own id. */
-export async function findByTask(db: Kysely<Schema>, taskId: string): Promise<OperationRow | null> {
-  const record = await db
-    .selectFrom('operation')
-    .selectAll()
-    .where('task_id', '=', taskId)
-    .where('parent_operation_id', 'is', null)
-    .orderBy('created_at')
-    .orderBy('operation_id')
-    .executeTakeFirst();
+export async function findByTask(
+  { read, statements }: Queries,
+  taskId: string,
+): Promise<OperationRow | null> {
+  const [record] = await read<OperationTable>(
+    statements.get('find by task', { taskId }, (db, slots) =>
+      db
+        .selectFrom('operation')
+        .selectAll()
+        .where('task_id', '=', slots.taskId)
+        .where('parent_operation_id', 'is', null)
+        .orderBy('created_at')
+        .orderBy('operation_id')
+        .limit(1),
+    ),
+  );
   return record ? rowOf(record) : null;
 }
 
