@@ -31,7 +31,7 @@ describe.each(STORES)('the activities on $kind', ({ open }) => {
   const environment = (info: ConstructorParameters<typeof MockActivityEnvironment>[0] = {}) =>
     new MockActivityEnvironment({ heartbeatTimeoutMs: 900, ...info }, { logger: new DefaultLogger('ERROR') });
   const runIn = <T>(env: MockActivityEnvironment, work: () => Promise<T>): Promise<T> =>
-    env.run(work) as Promise<T>;
+    env.run<unknown[], T, () => Promise<T>>(work);
   const activitiesOf = ({ action }: { action: Action }, given: Ledger = ledger): TaskActivities =>
     createTaskActivities({ ledger: given, actions: [action] });
   const thrown = async (run: Promise<unknown>): Promise<ApplicationFailure> => {
@@ -230,7 +230,7 @@ describe.each(STORES)('the activities on $kind', ({ open }) => {
         version: 1,
         description: 'Moves.',
         input: z.object({ amount: z.number() }),
-        output: z.object({ id: z.string(), amount: z.number() }) as z.ZodType,
+        output: z.object({ id: z.string(), amount: z.number() }),
         effect: 'conditional',
         rollback: { kind: 'outOfBand' },
         verify: { none: 'a test' },
@@ -239,7 +239,7 @@ describe.each(STORES)('the activities on $kind', ({ open }) => {
       return implementAction(contract, {
         execute: async (input: { amount: number }, { operationId }: { operationId: string }) =>
           Promise.resolve({ id: operationId, amount: input.amount }),
-      } as never) as never;
+      });
     };
     const plan = (
       start: ReturnType<typeof bare>,

@@ -27,14 +27,14 @@ function run(
     version: 1,
     description: 'Reads.',
     input: z.object({ amount: z.number() }),
-    output: z.object({ id: z.string(), amount: z.number() }) as z.ZodType,
+    output: z.object({ id: z.string(), amount: z.number() }),
     effect: 'safe',
     ledger: 'optional',
   });
   const execute: Handlers['execute'] = ({ amount }) => Promise.resolve({ id: 'stock', amount });
-  const action = implementAction(contract, { execute, ...handlers } as never);
+  const action = implementAction(contract, { execute, ...handlers });
   const principal = { tenant: 'local', subject: 'ann', roles: [] };
-  const { plan, input } = planOperation(action as never, { args: { amount: 5 }, principal });
+  const { plan, input } = planOperation(action, { args: { amount: 5 }, principal });
   const request: AttemptRequest = {
     plan: { ...plan, effect, recorded: false },
     input,
@@ -48,11 +48,10 @@ function run(
     ...overrides,
   };
   const signal = new AbortController().signal;
-  return performOperation(
-    { ledger: away, handlers: action.handlers, contract: action.contract as never },
-    request,
-    { signal, heartbeat: () => undefined },
-  );
+  return performOperation({ ledger: away, handlers: action.handlers, contract: action.contract }, request, {
+    signal,
+    heartbeat: () => undefined,
+  });
 }
 
 describe('a read without the ledger', () => {
