@@ -30,7 +30,7 @@ import { answerMessages, watchCancellation } from './requests.ts';
 import { TaskRun } from './task-run.ts';
 
 /** Above either the run continues as new; far below the engine's limits of 51,200 events and 50 MB. */
-const HISTORY_EVENTS_MAX = 8_000;
+const HISTORY_EVENTS_MAX = 4_000;
 const HISTORY_BYTES_MAX = 8 * 1024 * 1024;
 /** So many notes that no ledger transaction carried yet are handed to the audit at once (S10.3). */
 const NOTES_PENDING_MAX = 100;
@@ -66,19 +66,19 @@ async function live(argument: ActionArgument, journal: Journal): Promise<TaskOut
     if (isHistoryLong()) await startAfresh(argument, journal, run);
     const verdict = decide(journal.state, Date.now());
     if (verdict.do === 'nothing') return outcomeOf(journal.state);
-    if (mustFlush(verdict, journal)) await run.flushNotes();
-    else await carryOut(verdict, journal, run);
+    const step = mustFlush(verdict, journal) ? run.flushNotes() : carryOut(verdict, journal, run);
+    if (step !== undefined) await step;
   }
 }
 
-async function carryOut(
+/** Nothing to wait for: undefined. */
+function carryOut(
   verdict: Exclude<Verdict, { do: 'nothing' }>,
   journal: Journal,
   run: TaskRun,
-): Promise<void> {
+): Promise<void> | undefined {
   showInInbox(journal, isPersonAwaited(verdict));
-  if (verdict.do === 'wait') await waitUntil(journal, verdict.until);
-  else await run.carryOut(verdict);
+  return verdict.do === 'wait' ? waitUntil(journal, verdict.until) : run.carryOut(verdict);
 }
 
 function isPersonAwaited(verdict: Verdict): boolean {
@@ -87,10 +87,14 @@ function isPersonAwaited(verdict: Verdict): boolean {
 
 /** S10.3: before a task starts to wait for a person, before it ends, and when much has come together. */
 function mustFlush(verdict: Verdict, journal: Journal): boolean {
-  const pending = journal.state.plan?.recorded === true ? journal.unaudited().length : 0;
+  const pending = pendingNotes(journal);
   if (pending === 0) return false;
   const startsToWait = isPersonAwaited(verdict) && !journal.isInInbox;
   return startsToWait || verdict.do === 'end' || pending >= NOTES_PENDING_MAX;
+}
+
+function pendingNotes({ state, pendingCount }: Journal): number {
+  return state.plan?.recorded === true ? pendingCount : 0;
 }
 
 function showInInbox(journal: Journal, isWaiting: boolean): void {
@@ -115,6 +119,7 @@ function isHistoryLong(): boolean {
 
 /** S3.6: nothing that was sent to this run is lost over the boundary. */
 async function startAfresh(argument: ActionArgument, journal: Journal, run: TaskRun): Promise<void> {
+  if (pendingNotes(journal) >= NOTES_PENDING_MAX) await run.flushNotes();
   await condition(allHandlersFinished);
   const { plan, ordinal } = journal.state;
   const start = plan === null ? argument : { v: 1 as const, plan, input: run.input, ordinal };

@@ -1,25 +1,28 @@
 /**
- * A task's journal as it lives in workflow state (S3.6): its events, the state reduced from them, and how far the
- * audit has them. Plain JSON throughout, so that it crosses continue-as-new.
+ * A task's journal as it lives in workflow state (S3.6): its events, the state reduced from them, and what the audit
+ * does not have yet. Plain JSON throughout, so that it crosses continue-as-new.
  *
  * Invariants:
  * 1. The newest 200 events are kept; older ones are in the audit.
- * 2. A note that the audit does not have yet is kept beyond them (at most 200; `step_lost`, which repeats, goes first).
- * 3. A snapshot's events hold at most 512 KiB, so that with an input of 1 MiB it fits the engine's 2 MB.
+ * 2. A note stays pending until a ledger transaction has carried it. At most 1,000 are: beyond that the oldest of the
+ *    kinds that repeat without end (losses, ignored messages) goes.
+ * 3. What one activity or one continue-as-new is given of either is bounded, so that with an input of 1 MiB it stays
+ *    below the engine's 2 MB.
  */
 import { proxySinks, workflowInfo } from '@temporalio/workflow';
 import type { Sinks } from '@temporalio/workflow';
 import type { AuditNote } from '../src/task/activity-api.ts';
 import type { NewEvent, TaskEvent } from '../src/task/event.ts';
-import { notesAfter } from '../src/task/notes.ts';
+import { noteOf } from '../src/task/notes.ts';
 import { reduce } from '../src/task/reduce.ts';
 import type { TaskState } from '../src/task/state.ts';
 import { upcastEvent, upcastState } from '../src/task/upcast.ts';
 import { statusOf } from '../src/task/view.ts';
 
 const EVENTS_KEPT = 200;
-const OLDER_NOTES_KEPT = 200;
-const SNAPSHOT_EVENT_CHARS_MAX = 512 * 1024;
+const PENDING_MAX = 1_000;
+const CARRIED_CHARS_MAX = 256 * 1024;
+const REPEATING = ['step_lost', 'message_ignored'];
 
 /** Change hints (architecture.md, idea 6): no history events, at least once, never the truth. */
 export interface HintSinks extends Sinks {
@@ -29,23 +32,23 @@ export interface HintSinks extends Sinks {
 export interface JournalSnapshot {
   state: TaskState;
   events: TaskEvent[];
-  auditedSeq: number;
+  pending: AuditNote[];
   /** The inbox shows the task as waiting for a person. */
   isInInbox: boolean;
 }
 
 export class Journal {
   state: TaskState;
-  events: TaskEvent[];
+  readonly events: TaskEvent[];
   isInInbox = false;
-  private auditedSeq = 0;
+  private pending: AuditNote[] = [];
   private readonly hints = proxySinks<HintSinks>().holdfastHints;
 
   constructor(start: JournalSnapshot | Extract<NewEvent, { type: 'task_started' }>) {
     if ('state' in start) {
       this.state = upcastState(start.state);
       this.events = start.events.map(upcastEvent);
-      ({ auditedSeq: this.auditedSeq, isInInbox: this.isInInbox } = start);
+      ({ pending: this.pending, isInInbox: this.isInInbox } = start);
       return;
     }
     // A task starts when it was asked for, not when the first worker came by: its run deadline counts from then (S5.3).
@@ -57,36 +60,47 @@ export class Journal {
   append(event: NewEvent): void {
     const whole = { v: 1, seq: this.state.seq + 1, at: Date.now(), ...event } as TaskEvent;
     this.state = reduce(this.state, whole);
-    this.events = this.kept([...this.events, whole]);
+    this.events.push(whole);
+    if (this.events.length > EVENTS_KEPT) this.events.shift();
+    const note = noteOf(whole);
+    if (note !== null) this.await(note);
     this.hints.changed(this.state.taskId, whole.seq, statusOf(this.state));
   }
 
-  /** Transitions that no ledger transaction has carried yet. */
-  unaudited(): AuditNote[] {
-    return notesAfter(this.events, this.auditedSeq);
+  /** How many transitions no ledger transaction has carried yet. */
+  get pendingCount(): number {
+    return this.pending.length;
   }
 
-  /** A ledger transaction carried every note up to `seq`. */
-  audited(seq: number): void {
-    this.auditedSeq = Math.max(this.auditedSeq, seq);
+  /** The oldest of them, as many as one activity may be given. */
+  unaudited(): AuditNote[] {
+    return this.pending.slice(0, countWithin(this.pending, CARRIED_CHARS_MAX));
+  }
+
+  /** A ledger transaction carried these. */
+  audited(notes: readonly AuditNote[]): void {
+    const carried = new Set(notes.map(({ data }) => data['seq']));
+    this.pending = this.pending.filter(({ data }) => !carried.has(data['seq']));
   }
 
   snapshot(): JournalSnapshot {
-    const { state, auditedSeq, isInInbox } = this;
-    return { state, events: newestWithin(this.events, SNAPSHOT_EVENT_CHARS_MAX), auditedSeq, isInInbox };
+    const { state, isInInbox } = this;
+    const newest = this.events.toReversed();
+    const events = newest.slice(0, countWithin(newest, CARRIED_CHARS_MAX)).toReversed();
+    return { state, events, pending: this.unaudited(), isInInbox };
   }
 
-  private kept(events: TaskEvent[]): TaskEvent[] {
-    if (events.length <= EVENTS_KEPT) return events;
-    const older = events.slice(0, -EVENTS_KEPT).filter((event) => event.type !== 'step_lost');
-    const unauditedSeqs = new Set(notesAfter(older, this.auditedSeq).map((note) => note.data['seq']));
-    const notes = older.filter((event) => unauditedSeqs.has(event.seq)).slice(-OLDER_NOTES_KEPT);
-    return [...notes, ...events.slice(-EVENTS_KEPT)];
+  private await(note: AuditNote): void {
+    this.pending.push(note);
+    if (this.pending.length <= PENDING_MAX) return;
+    const oldest = this.pending.findIndex(({ type }) => REPEATING.includes(type));
+    this.pending.splice(Math.max(oldest, 0), 1);
   }
 }
 
-function newestWithin(events: TaskEvent[], charsMax: number): TaskEvent[] {
+/** How many of the first entries fit; always one. */
+function countWithin(entries: readonly unknown[], charsMax: number): number {
   let chars = 0;
-  const firstTooOld = events.findLastIndex((event) => (chars += JSON.stringify(event).length) > charsMax);
-  return events.slice(firstTooOld + 1);
+  const tooMany = entries.findIndex((entry) => (chars += JSON.stringify(entry).length) > charsMax);
+  return tooMany === -1 ? entries.length : Math.max(tooMany, 1);
 }

@@ -1,6 +1,6 @@
 /**
- * Carries out one verdict of the decider: schedules its activity and turns what came back, or the loss of it, into
- * events. Retries belong to the decider, so every activity has one attempt by the engine (architecture.md, idea 3).
+ * The activities that verdicts of the decider are carried out by, with their options, and the loss of one as an event.
+ * Retries belong to the decider, so every activity has one attempt by the engine (architecture.md, idea 3).
  */
 import {
   ActivityCancellationType,
@@ -53,16 +53,9 @@ export const ledgerActivities = proxyActivities<TaskActivities>({
   retry: { maximumAttempts: 1 },
 });
 
-/** What a step's activity brought about: the events to append, or that the engine lost it. */
-export async function stepEvents(
-  attempt: number | null,
-  run: () => Promise<NewEvent[]>,
-): Promise<NewEvent[]> {
-  try {
-    return await run();
-  } catch (error) {
-    return [{ type: 'step_lost', data: { attempt, failure: lostFailure(error) } }];
-  }
+/** The engine gave a step's activity back without an answer. */
+export function stepLost(attempt: number | null, error: unknown): NewEvent {
+  return { type: 'step_lost', data: { attempt, failure: lostFailure(error) } };
 }
 
 /** An attempt the engine gives back without an answer is an unknown outcome, whatever the reason (S3.8). */

@@ -1,13 +1,18 @@
-/** Carries out the decider's verdicts for one task: announce in the journal, run the activity, append its outcome. */
+/**
+ * Carries out the decider's verdicts for one task: announce in the journal, run the activity, append its outcome.
+ *
+ * Each promise made here costs a stack trace (the SDK keeps one for every promise of a workflow), which is most of what
+ * a task's own code costs its worker: so callbacks where `async` would only pass a promise on.
+ */
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
-import type { BareStart } from '../src/task/activity-api.ts';
+import type { AuditNote, BareStart } from '../src/task/activity-api.ts';
 import { backoffDelayMs, decide } from '../src/task/decide.ts';
 import type { Verdict } from '../src/task/decide.ts';
 import type { NewEvent } from '../src/task/event.ts';
 import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { Journal } from './journal.ts';
-import { attemptActivities, inlineActivities, ledgerActivities, stepEvents } from './steps.ts';
+import { attemptActivities, inlineActivities, ledgerActivities, stepLost } from './steps.ts';
 
 type ActingVerdict = Exclude<Verdict, { do: 'nothing' } | { do: 'wait' }>;
 type AttemptVerdict = Extract<Verdict, { do: 'attempt' }>;
@@ -34,10 +39,12 @@ export class TaskRun {
     this.bare = bare;
   }
 
-  async carryOut(verdict: ActingVerdict): Promise<void> {
+  /** Nothing to wait for: undefined. */
+  carryOut(verdict: ActingVerdict): Promise<void> | undefined {
     switch (verdict.do) {
       case 'append':
-        return this.journal.append(verdict.event);
+        this.journal.append(verdict.event);
+        return undefined;
       case 'plan':
         return this.plan();
       case 'attempt':
@@ -49,9 +56,11 @@ export class TaskRun {
       case 'resolve':
         return this.resolve(verdict);
       case 'backoff':
-        return this.backOff(verdict);
+        this.backOff(verdict);
+        return undefined;
       case 'end':
-        return this.end(verdict);
+        this.end(verdict);
+        return undefined;
       case 'await':
         throw new Error('nothing is running');
       default:
@@ -64,75 +73,90 @@ export class TaskRun {
    * returns, and the caller comes again.
    */
   async flushNotes(): Promise<void> {
-    const { seq, taskId } = this.journal.state;
+    const { taskId } = this.journal.state;
     const plan = this.planned();
-    const [lost] = await stepEvents(null, async () => {
-      await ledgerActivities.recordNotes({ plan, taskId, journal: this.journal.unaudited() });
-      return [];
-    });
-    if (lost === undefined) {
+    const notes = this.journal.unaudited();
+    try {
+      await ledgerActivities.recordNotes({ plan, taskId, journal: notes });
       this.notesLostInARow = 0;
-      return this.journal.audited(seq);
+      return this.journal.audited(notes);
+    } catch {
+      // Lost: the notes are still the journal's.
     }
     const retryMs = NOTES_RETRY_INITIAL_MS * 2 ** Math.min(this.notesLostInARow, 10);
     this.notesLostInARow += 1;
     await sleep(Math.min(retryMs, NOTES_RETRY_MAXIMUM_MS));
   }
 
-  private async plan(): Promise<void> {
+  private plan(): Promise<void> {
     const start = this.bare;
     if (start === null) throw new Error('only a bare task plans');
-    this.journal.append({ type: 'plan_scheduled', data: {} });
-    await this.run(null, async () => {
-      const planned = await ledgerActivities.planTask({ start, taskId: this.journal.state.taskId });
-      if (planned.kind === 'refused') {
-        const { end, operationId, result, replayed } = planned;
-        return [{ type: 'plan_refused', data: { end, operationId, result, replayed } }];
-      }
-      this.input = planned.input;
-      return [{ type: 'planned', data: { plan: planned.plan, ordinal: planned.ordinal } }];
-    });
+    const { journal } = this;
+    journal.append({ type: 'plan_scheduled', data: {} });
+    return this.settle(
+      { attempt: null, journal: [] },
+      ledgerActivities.planTask({ start, taskId: journal.state.taskId }),
+      (planned) => {
+        if (planned.kind === 'refused') {
+          const { end, operationId, result, replayed } = planned;
+          return { type: 'plan_refused', data: { end, operationId, result, replayed } };
+        }
+        this.input = planned.input;
+        return { type: 'planned', data: { plan: planned.plan, ordinal: planned.ordinal } };
+      },
+    );
   }
 
-  private async attempt(verdict: AttemptVerdict): Promise<void> {
+  private attempt(verdict: AttemptVerdict): Promise<void> {
     const plan = this.planned();
     const { attempt, purpose, inline, verifyFinal } = verdict;
     const request = { ...this.common(), input: this.input, attempt, purpose, inline, verifyFinal };
     this.journal.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });
     const activities = inline ? inlineActivities(plan) : attemptActivities(plan, attempt === 1);
-    await this.runAbortable(attempt, async () => {
-      const outcome = await activities.attemptOperation(request);
-      return [{ type: 'attempt_finished', data: { attempt, outcome } }];
-    });
+    const run = () =>
+      this.settle(request, activities.attemptOperation(request), (outcome) => ({
+        type: 'attempt_finished',
+        data: { attempt, outcome },
+      }));
+    return plan.cancelAttempt === 'abort' ? this.runAbortable(attempt, run) : run();
   }
 
-  private async rollback(verdict: RollbackVerdict): Promise<void> {
+  private rollback(verdict: RollbackVerdict): Promise<void> {
     const { attempt, reason, final } = verdict;
     const request = { ...this.common(), input: this.input, attempt, reason, final };
     this.journal.append({ type: 'rollback_scheduled', data: { attempt, reason, final } });
-    await this.run(attempt, async () => {
-      const outcome = await attemptActivities(this.planned(), false).rollbackOperation(request);
-      return [{ type: 'rollback_finished', data: { attempt, outcome } }];
-    });
+    const running = attemptActivities(this.planned(), false).rollbackOperation(request);
+    return this.settle(request, running, (outcome) => ({
+      type: 'rollback_finished',
+      data: { attempt, outcome },
+    }));
   }
 
-  private async close(verdict: CloseVerdict): Promise<void> {
+  private close(verdict: CloseVerdict): Promise<void> {
     const request = { ...this.common(), attempt: this.journal.state.attempt, end: verdict.end };
     this.journal.append({ type: 'close_scheduled', data: { end: verdict.end } });
-    await this.run(null, async () => {
-      const outcome = await ledgerActivities.closeOperation(request);
-      return [{ type: 'close_finished', data: { outcome } }];
-    });
+    return this.settle(
+      { ...request, attempt: null },
+      ledgerActivities.closeOperation(request),
+      (outcome) => ({
+        type: 'close_finished',
+        data: { outcome },
+      }),
+    );
   }
 
-  private async resolve(verdict: ResolveVerdict): Promise<void> {
+  private resolve(verdict: ResolveVerdict): Promise<void> {
     const { attempt, resolution, about, end } = verdict;
     const request = { ...this.common(), attempt, resolution, about, end };
     this.journal.append({ type: 'resolve_scheduled', data: { attempt } });
-    await this.run(null, async () => {
-      const answer = await ledgerActivities.resolveOperation(request);
-      return [{ type: 'resolve_finished', data: { end: answer.end } }];
-    });
+    return this.settle(
+      { ...request, attempt: null },
+      ledgerActivities.resolveOperation(request),
+      (answer) => ({
+        type: 'resolve_finished',
+        data: { end: answer.end },
+      }),
+    );
   }
 
   private backOff(verdict: BackoffVerdict): void {
@@ -159,19 +183,27 @@ export class TaskRun {
     return { plan: this.planned(), taskId, ordinal, journal: this.journal.unaudited() };
   }
 
-  /** Runs one activity; what its ledger transactions carried counts as audited once it answered. */
-  private async run(attempt: number | null, activity: () => Promise<NewEvent[]>): Promise<void> {
-    const carriedSeq = this.journal.state.seq;
-    const events = await stepEvents(attempt, activity);
-    if (events[0]?.type !== 'step_lost') this.journal.audited(carriedSeq);
-    for (const event of events) this.journal.append(event);
+  /** Until the activity answered, or was lost; the notes it carried count as audited once it answered. */
+  private settle<T>(
+    carried: { attempt: number | null; journal: readonly AuditNote[] },
+    running: Promise<T>,
+    eventOf: (answer: T) => NewEvent,
+  ): Promise<void> {
+    const { journal } = this;
+    return running.then(
+      (answer) => {
+        journal.audited(carried.journal);
+        journal.append(eventOf(answer));
+      },
+      (error: unknown) => journal.append(stepLost(carried.attempt, error)),
+    );
   }
 
-  /** The same, listening: a cancel may ask for the attempt to be aborted while it runs (S7.4). */
-  private async runAbortable(attempt: number, activity: () => Promise<NewEvent[]>): Promise<void> {
+  /** Listening: a cancel asks for the attempt to be aborted while it runs (S7.4). */
+  private async runAbortable(attempt: number, run: () => Promise<void>): Promise<void> {
     const scope = new CancellationScope({ cancellable: true });
     let isDone = false;
-    const running = this.run(attempt, () => scope.run(activity)).finally(() => {
+    const running = scope.run(run).finally(() => {
       isDone = true;
     });
     for (;;) {

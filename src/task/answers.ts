@@ -11,7 +11,9 @@ import { EXECUTE, SETTLE, isExecution, ready, stepOf } from './phase.ts';
 import type { AttemptView, Phase, TaskState } from './state.ts';
 
 const VERIFY_POLL_INITIAL_MS = 500;
-const VERIFY_POLL_MAXIMUM_MS = 300_000;
+const VERIFY_POLL_MAXIMUM_MS = { shortest: 300_000, longest: 3_600_000 };
+/** A long verify deadline is polled more rarely: about this often in all, within the bounds above. */
+const VERIFY_POLLS_WANTED = 200;
 /** A row that was found busy or in doubt is not asked again sooner, whatever it said. */
 const RECHECK_MS_MIN = 100;
 
@@ -180,9 +182,10 @@ function afterCommit(state: TaskState, result: StoredResult, replayed: boolean, 
 
 /** S2.6: look again, ever more rarely, and once more when the verify deadline has passed. */
 function stillInvisible(state: TaskState, at: number): Change {
-  const verifyUntil = state.verifyUntil ?? at + (state.plan?.deadlines.verifyMs ?? 0);
-  const doublings = Math.min(state.verifyPolls, 20);
-  const pollAt = at + Math.min(VERIFY_POLL_INITIAL_MS * 2 ** doublings, VERIFY_POLL_MAXIMUM_MS);
+  const verifyMs = state.plan?.deadlines.verifyMs ?? 0;
+  const verifyUntil = state.verifyUntil ?? at + verifyMs;
+  const pollAt =
+    at + Math.min(VERIFY_POLL_INITIAL_MS * 2 ** Math.min(state.verifyPolls, 20), slowestPollMs(verifyMs));
   const nextAt = verifyUntil > at ? Math.min(pollAt, verifyUntil) : pollAt;
   return {
     verifyUntil,
@@ -191,6 +194,11 @@ function stillInvisible(state: TaskState, at: number): Change {
     nextEligibleAt: nextAt,
     phase: { kind: 'verifying', nextAt },
   };
+}
+
+function slowestPollMs(verifyMs: number): number {
+  const { shortest, longest } = VERIFY_POLL_MAXIMUM_MS;
+  return Math.min(Math.max(Math.ceil(verifyMs / VERIFY_POLLS_WANTED), shortest), longest);
 }
 
 export function afterRollback(state: TaskState, data: EventData['rollback_finished'], at: number): Change {

@@ -13,11 +13,10 @@ const NOTED: readonly EventType[] = [
   'message_ignored',
 ];
 
-/** The notes among `events` that are newer than `afterSeq`, oldest first. */
-export function notesAfter(events: readonly TaskEvent[], afterSeq: number): AuditNote[] {
-  return events
-    .filter((event) => event.seq > afterSeq && NOTED.includes(event.type))
-    .map((event) => ({ type: event.type, at: event.at, data: { seq: event.seq, ...withoutResult(event) } }));
+/** The note that the audit keeps of an event, with its place in the journal; null for one that a ledger change records. */
+export function noteOf(event: TaskEvent): AuditNote | null {
+  if (!NOTED.includes(event.type)) return null;
+  return { type: event.type, at: event.at, data: { seq: event.seq, ...withoutResult(event) } };
 }
 
 /** A resolution's result may hold sensitive fields; the ledger keeps it redacted in the row instead. */

@@ -3,7 +3,7 @@ import { strict as assert } from 'node:assert';
 import { describe, test } from 'vitest';
 import { decide } from '../../src/task/decide.ts';
 import type { NewEvent, TaskEvent } from '../../src/task/event.ts';
-import { notesAfter } from '../../src/task/notes.ts';
+import { noteOf } from '../../src/task/notes.ts';
 import { reduce } from '../../src/task/reduce.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import { upcastEvent, upcastState } from '../../src/task/upcast.ts';
@@ -247,18 +247,19 @@ describe('what a task says of itself', () => {
 });
 
 describe('the notes for the audit', () => {
+  const notesOf = (driver: TaskDriver) => driver.events.flatMap((event) => noteOf(event) ?? []);
+
   test('are the transitions that no ledger change carries, with their place in the journal [S10.3]', () => {
     const driver = driven({ attempt: [null, attention], resolve: [(verdict) => ({ end: verdict.end })] });
     driver.step();
     driver.cancel();
     driver.run().resolve('abandoned').run();
     assert.deepEqual(
-      notesAfter(driver.events, 0).map(({ type }) => type),
+      notesOf(driver).map(({ type }) => type),
       ['step_lost', 'cancel_requested', 'resolve_requested'],
     );
-    const [lost] = notesAfter(driver.events, 0);
+    const [lost] = notesOf(driver);
     assert.deepEqual(lost, { type: 'step_lost', at: 1_000_000, data: { seq: 3, attempt: 1, failure: LOST } });
-    assert.deepEqual(notesAfter(driver.events, driver.state.seq), []);
   });
 
   test('never hold the result that a person gives: it may be sensitive [S2.10][S10.3]', () => {
@@ -274,7 +275,7 @@ describe('the notes for the audit', () => {
         },
       },
     });
-    const [note] = notesAfter(driver.events, 0);
+    const [note] = notesOf(driver);
     assert.deepEqual(note?.data, { seq: driver.state.seq, as: 'applied', by: 'eve', note: 'seen' });
   });
 });

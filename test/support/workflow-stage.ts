@@ -1,0 +1,180 @@
+/**
+ * Workflow `action` on a real engine with scripted activities: starts it, speaks to it, and reads its history. One
+ * worker serves all tasks of a stage; each task has its own script.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
+import { temporal } from '@temporalio/proto';
+import { Worker } from '@temporalio/worker';
+import type { WorkerOptions } from '@temporalio/worker';
+import { openTestServer } from '../../src/testing/test-server.ts';
+import type { TestServer, TestServerKind } from '../../src/testing/test-server.ts';
+import type { TaskActivities } from '../../src/task/activity-api.ts';
+import type { TaskOutcome } from '../../src/task/outcome.ts';
+import type { TaskState } from '../../src/task/state.ts';
+import type { ActionArgument } from '../../workflows/argument.ts';
+import type { action } from '../../workflows/index.ts';
+import { ScriptedActivities } from './scripted-activities.ts';
+import type { ActivityScript } from './scripted-activities.ts';
+import { planOf } from './plans.ts';
+import type { PlanOverrides } from './plans.ts';
+import { workflowBundleFile } from './workflow-bundle-file.ts';
+
+export type ActionHandle = WorkflowHandle<typeof action>;
+type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
+
+const POLL_MS = 15;
+const POLL_LIMIT_MS = 20_000;
+
+export function planned(overrides: PlanOverrides = {}): ActionArgument {
+  return { v: 1, plan: planOf(overrides), input: { sku: 'A-1', quantity: 1 }, ordinal: 1 };
+}
+
+/** One task under way, with the script its activities answer from. */
+export interface Played {
+  handle: ActionHandle;
+  scripted: ScriptedActivities;
+}
+
+export class WorkflowStage {
+  readonly server: TestServer;
+  readonly taskQueue = `stage-${randomUUID()}`;
+  private readonly codePath: string;
+  private readonly scripts = new Map<string, ScriptedActivities>();
+  private stopped: Promise<void> | undefined;
+  private worker: Worker | undefined;
+
+  private constructor(server: TestServer, codePath: string) {
+    this.server = server;
+    this.codePath = codePath;
+  }
+
+  /** With its worker running, unless `idle`. */
+  static async open(kind: TestServerKind, options: { idle?: boolean } = {}): Promise<WorkflowStage> {
+    const [server, codePath] = await Promise.all([openTestServer(kind), workflowBundleFile()]);
+    const stage = new WorkflowStage(server, codePath);
+    if (options.idle !== true) await stage.startWorker();
+    return stage;
+  }
+
+  async close(): Promise<void> {
+    await this.stopWorker();
+    await this.server.close();
+  }
+
+  get client(): Client {
+    return this.server.env.client;
+  }
+
+  async startWorker(options: Partial<WorkerOptions> = {}): Promise<void> {
+    this.worker = await this.createWorker(options);
+    this.stopped = this.worker.run();
+  }
+
+  async stopWorker(): Promise<void> {
+    this.worker?.shutdown();
+    await this.stopped;
+    this.worker = this.stopped = undefined;
+  }
+
+  private createWorker(options: Partial<WorkerOptions>): Promise<Worker> {
+    const { env } = this.server;
+    return Worker.create({
+      connection: env.nativeConnection,
+      namespace: env.namespace ?? 'default',
+      taskQueue: this.taskQueue,
+      workflowBundle: { codePath: this.codePath },
+      activities: this.activities(),
+      sinks: { holdfastHints: { changed: { fn: () => undefined, callDuringReplay: false } } },
+      maxHeartbeatThrottleInterval: 100,
+      shutdownGraceTime: 1_000,
+      ...options,
+    } as WorkerOptions);
+  }
+
+  private activities(): TaskActivities {
+    const of = ({ taskId }: { taskId: string }): TaskActivities => {
+      const scripted = this.scripts.get(taskId);
+      if (!scripted) throw new Error(`no script for ${taskId}`);
+      return scripted.activities;
+    };
+    return {
+      attemptOperation: (request) => of(request).attemptOperation(request),
+      rollbackOperation: (request) => of(request).rollbackOperation(request),
+      closeOperation: (request) => of(request).closeOperation(request),
+      resolveOperation: (request) => of(request).resolveOperation(request),
+      planTask: (request) => of(request).planTask(request),
+      recordNotes: (request) => of(request).recordNotes(request),
+    };
+  }
+
+  async start(
+    argument: unknown,
+    script: ActivityScript = {},
+    options: Partial<WorkflowStartOptions<typeof action>> = {},
+  ): Promise<Played> {
+    const { workflowId, scripted } = this.scriptFor(script);
+    const handle = await this.client.workflow.start<typeof action>('action', {
+      taskQueue: this.taskQueue,
+      workflowId,
+      args: [argument as ActionArgument],
+      ...options,
+    } as WorkflowStartOptions<typeof action>);
+    return { handle, scripted };
+  }
+
+  /** A workflow id whose activities answer from `script`. */
+  scriptFor(script: ActivityScript): { workflowId: string; scripted: ScriptedActivities } {
+    const workflowId = `task-${randomUUID()}`;
+    const scripted = new ScriptedActivities(script);
+    this.scripts.set(workflowId, scripted);
+    return { workflowId, scripted };
+  }
+
+  /** Starts, plays `during`, and waits for the end; time skips only then. */
+  async play(
+    argument: unknown,
+    script: ActivityScript,
+    during: (handle: ActionHandle) => Promise<unknown> = () => Promise.resolve(),
+  ): Promise<Played & { outcome: TaskOutcome }> {
+    const played = await this.start(argument, script);
+    await during(played.handle);
+    return { ...played, outcome: await played.handle.result() };
+  }
+}
+
+export function stateOf(handle: ActionHandle): Promise<TaskState> {
+  return handle.query<TaskState>('task');
+}
+
+/** Asks until the state is as wanted; time does not skip meanwhile. */
+export async function stateWhen(
+  handle: ActionHandle,
+  isWanted: (state: TaskState) => boolean,
+): Promise<TaskState> {
+  for (const limit = Date.now() + POLL_LIMIT_MS; ; await delay(POLL_MS)) {
+    const state = await stateOf(handle);
+    if (isWanted(state)) return state;
+    if (Date.now() > limit) throw new Error(`the task stayed in ${JSON.stringify(state.phase)}`);
+  }
+}
+
+export const isInPhase =
+  (kind: TaskState['phase']['kind']) =>
+  (state: TaskState): boolean =>
+    state.phase.kind === kind;
+
+export async function eventsOf(handle: ActionHandle): Promise<HistoryEvent[]> {
+  return (await handle.fetchHistory()).events ?? [];
+}
+
+const { EventType } = temporal.api.enums.v1;
+
+/** The history's event types in order, without prefix, and without the workflow tasks that carry them. */
+export async function historyOf(handle: ActionHandle): Promise<string[]> {
+  const names = (await eventsOf(handle)).map(({ eventType }) =>
+    String(EventType[eventType ?? 0]).replace('EVENT_TYPE_', ''),
+  );
+  return names.filter((name) => !name.startsWith('WORKFLOW_TASK_'));
+}
