@@ -37,7 +37,7 @@ interface Migration {
 
 const STATES = EVERY_STATE.map((state) => `'${state}'`).join(', ');
 
-const tables = ({ integer, bytes, identity, rowless, strict }: Words): string[] => [
+const operations = ({ integer, rowless, strict }: Words): string[] => [
   `create table operation (
      operation_id text not null primary key,
      tenant text not null,
@@ -86,6 +86,9 @@ const tables = ({ integer, bytes, identity, rowless, strict }: Words): string[] 
      finished_at ${integer},
      primary key (operation_id, generation)
    )${rowless}`,
+];
+
+const records = ({ integer, bytes, identity, rowless, strict }: Words): string[] => [
   `create table audit_head (
      task_id text not null primary key,
      tenant text not null,
@@ -160,7 +163,12 @@ const APPEND_ONLY: Migration['only'] = {
 };
 
 const MIGRATIONS: readonly Migration[] = [
-  { version: 1, name: 'operations, audit, fences, outbox, payloads', statements: tables, only: APPEND_ONLY },
+  {
+    version: 1,
+    name: 'operations, audit, fences, outbox, payloads',
+    statements: (words) => [...operations(words), ...records(words)],
+    only: APPEND_ONLY,
+  },
 ];
 
 /** The schema that this code reads and writes. */

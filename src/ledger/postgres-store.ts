@@ -12,10 +12,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely';
-import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
+import type { Kysely } from 'kysely';
 import pg from 'pg';
-import { Connection, compilerOf, kyselyOn, kyselyOver } from './connection.ts';
+import { compilerOf, kyselyOn, kyselyOver } from './connection.ts';
 import type { DialectParts } from './connection.ts';
+import { PostgresConnection, StatementNames } from './postgres-connection.ts';
 import type { OperationTable, Schema } from './schema.ts';
 import { StatementCache } from './statement.ts';
 import type { Statement } from './statement.ts';
@@ -25,11 +26,19 @@ import { driverCode, isConnectionError, unavailable } from './store-error.ts';
 const CONNECTIONS_MAX = 10;
 const CONNECT_BOUND_MS = 5_000;
 const TRIES_MAX = 5;
+/** No answer for so long means a connection that nobody ends: it counts as lost. */
+const ANSWER_BOUND_MS = 30_000;
+/** Who holds a lock and sleeps is ended before those who wait for the lock give up. */
 const BEGIN = [
   'begin isolation level read committed',
   "set local lock_timeout = '10s'",
-  "set local idle_in_transaction_session_timeout = '15s'",
+  "set local idle_in_transaction_session_timeout = '5s'",
 ].join('; ');
+
+/** PostgreSQL rolled one of two conflicting transactions back: serialization failure, deadlock. */
+const CONFLICT = ['40001', '40P01'];
+/** The server lost a prepared statement (a pooler gave us another session), or a migration changed what it answers. */
+const STATEMENT_LOST = ['26000', '42P05', '0A000'];
 
 const parts: DialectParts = {
   createAdapter: () => new PostgresAdapter(),
@@ -56,6 +65,7 @@ export class PostgresStore implements Store {
   readonly clock = CLOCK;
   readonly reads: Kysely<Schema>;
   readonly #pool: pg.Pool;
+  readonly #names = new StatementNames();
 
   constructor(url: string) {
     this.#pool = new pg.Pool({
@@ -63,13 +73,13 @@ export class PostgresStore implements Store {
       application_name: 'holdfast',
       max: CONNECTIONS_MAX,
       connectionTimeoutMillis: CONNECT_BOUND_MS,
+      query_timeout: ANSWER_BOUND_MS,
       keepAlive: true,
       types,
       pipeline: true,
     });
     // A connection that breaks says so to whoever uses it; without a listener it would end the process.
     this.#pool.on('error', () => undefined);
-    this.#pool.on('connect', (client) => client.on('error', () => undefined));
     this.reads = kyselyOver(parts, {
       acquire: () => this.#connect(),
       release: (connection) => (connection as PostgresConnection).release(),
@@ -110,7 +120,7 @@ export class PostgresStore implements Store {
   close = (): Promise<void> => this.#pool.end();
 
   async #connect(): Promise<PostgresConnection> {
-    return new PostgresConnection(await this.#pool.connect());
+    return new PostgresConnection(await this.#pool.connect(), this.#names);
   }
 
   async #repeating<T>(
@@ -124,14 +134,17 @@ export class PostgresStore implements Store {
         connection = await this.#connect();
         return await work(connection);
       } catch (error) {
+        const code = driverCode(error);
         const isLost = isConnectionError(error);
-        if (connection && isLost) connection.isBroken = true;
+        const isStatementLost = STATEMENT_LOST.includes(code);
+        if (connection && (isLost || isStatementLost)) connection.isBroken = true;
+        if (code === '26000' || code === '42P05') this.#names.forget();
         const lostCommit = isLost && connection?.commitSent === true;
         isUnknown ||= lostCommit;
-        const mayRepeat = lostCommit ? afterLostCommit === 'repeat' : isLost || isConflict(error);
-        if (!retry || !mayRepeat || tries >= TRIES_MAX) {
-          throw isUnknown ? unavailable(driverCode(error), 'unknown') : error;
-        }
+        const isRolledBack = isLost || isStatementLost || CONFLICT.includes(code);
+        const mayRepeat = lostCommit ? afterLostCommit === 'repeat' : isRolledBack;
+        if (!retry || !mayRepeat || tries >= TRIES_MAX)
+          throw isUnknown ? unavailable(code, 'unknown') : error;
       } finally {
         connection?.release();
       }
@@ -213,61 +226,3 @@ async function exists(
   );
   return rows.length > 0;
 }
-
-class PostgresConnection extends Connection {
-  isBroken = false;
-  /** From here on a lost connection leaves it open whether the work is in the database. */
-  commitSent = false;
-  readonly #client: pg.PoolClient;
-  readonly #sent: Promise<unknown>[] = [];
-
-  constructor(client: pg.PoolClient) {
-    super();
-    this.#client = client;
-  }
-
-  release(): void {
-    this.#client.release(this.isBroken);
-  }
-
-  async query<Row>({ sql: text, parameters }: Statement): Promise<Row[]> {
-    const { rows } = await this.#client.query<Row & object>(text, [...parameters]);
-    return rows;
-  }
-
-  send({ sql: text, parameters }: Statement, rows?: number): void {
-    const values = parameters.length > 0 ? [...parameters] : undefined;
-    const sent = this.#client.query(text, values).then(({ rowCount }) => {
-      if (rows !== undefined) assert.equal(rowCount, rows, 'a guarded write changed another number of rows');
-    });
-    sent.catch(() => undefined);
-    this.#sent.push(sent);
-  }
-
-  async commit(): Promise<void> {
-    this.commitSent = true;
-    const committed = this.#client.query('commit');
-    committed.catch(() => undefined);
-    for (const sent of this.#sent) await sent;
-    // A transaction that failed answers COMMIT with ROLLBACK.
-    if ((await committed).command !== 'COMMIT') throw unavailable('25P02', 'rolled_back');
-  }
-
-  /** Answers the error to throw: the one that made the others fail. */
-  async rollBack(error: unknown): Promise<unknown> {
-    const [settled] = await Promise.all([
-      Promise.allSettled(this.#sent),
-      this.#client.query('rollback').catch(() => (this.isBroken = true)),
-    ]);
-    const first = settled.find((outcome) => outcome.status === 'rejected');
-    return driverCode(error) === '25P02' && first ? first.reason : error;
-  }
-
-  override async executeQuery<Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const { rows, rowCount } = await this.#client.query<Row & object>(text, [...parameters]);
-    return { rows, ...(rowCount !== null && { numAffectedRows: BigInt(rowCount) }) };
-  }
-}
-
-/** PostgreSQL rolled one of two conflicting transactions back. */
-const isConflict = (error: unknown): boolean => ['40001', '40P01'].includes(driverCode(error));

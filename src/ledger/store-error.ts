@@ -42,7 +42,7 @@ export function isDriverError(error: unknown): boolean {
 }
 
 const CONNECTION_MESSAGE =
-  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired|Cannot use a pool)/;
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired|Query read timeout|Cannot use a pool)/;
 
 /** The connection is gone or never was; says nothing about a commit that was under way. */
 export function isConnectionError(error: unknown): boolean {
