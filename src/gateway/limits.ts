@@ -5,32 +5,56 @@
 import { HoldfastError } from '../contract/error.ts';
 import { LIMITS } from '../contract/limits.ts';
 
-export interface GatewayLimits {
-  /** One HTTP request body, one stdio message. Beyond: HTTP 413 `payload_too_large`; on stdio the same as a JSON-RPC error. */
-  messageBytesMax: number;
-  /** Arrays and objects inside one another in a whole message; above the arguments' own bound by what the envelope needs. */
-  messageDepthMax: number;
-  /** M2.1: how long a call of a Tasks client waits for the end before it answers with the task's handle. 0: not at all. */
-  inlineWaitMs: number;
-  /** M3.1: how long a call of any other client blocks; below the 60 s after which the SDK's clients give up. */
-  blockingMs: number;
-  /** M4.2: least time between two progress notifications of one token. */
-  progressIntervalMs: number;
-  /** M6.2: an SSE comment at least this often while a response is open. */
-  keepAliveMs: number;
-  /** How long a shutdown lets open calls hand over their task before connections are closed. */
-  drainMs: number;
+interface GatewayLimit {
+  value: number;
+  unit: 'bytes' | 'levels' | 'ms';
+  what: string;
 }
 
-export const DEFAULT_LIMITS: GatewayLimits = {
-  messageBytesMax: 4 * 1024 * 1024,
-  messageDepthMax: LIMITS.nestingDepthMax.value + 10,
-  inlineWaitMs: 250,
-  blockingMs: 45_000,
-  progressIntervalMs: 100,
-  keepAliveMs: 15_000,
-  drainMs: 2_000,
-};
+/** Every one, once; docs/limits.md is generated from this table. */
+export const GATEWAY_LIMITS = {
+  messageBytesMax: {
+    value: 4 * 1024 * 1024,
+    unit: 'bytes',
+    what: 'One HTTP request body, one stdio message. Beyond: HTTP 413 `payload_too_large`, on stdio the same as a JSON-RPC error.',
+  },
+  messageDepthMax: {
+    value: LIMITS.nestingDepthMax.value + 10,
+    unit: 'levels',
+    what: 'Arrays and objects inside one another in a whole message; above the arguments’ own bound by what the envelope needs.',
+  },
+  inlineWaitMs: {
+    value: 250,
+    unit: 'ms',
+    what: 'M2.1: how long a call of a Tasks client waits for the end before it answers with the task’s handle. 0: not at all.',
+  },
+  blockingMs: {
+    value: 45_000,
+    unit: 'ms',
+    what: 'M3.1: how long a call of any other client blocks; below the 60 s after which the SDK’s clients give up.',
+  },
+  progressIntervalMs: {
+    value: 100,
+    unit: 'ms',
+    what: 'M4.2: least time between two progress notifications of one token.',
+  },
+  keepAliveMs: {
+    value: 15_000,
+    unit: 'ms',
+    what: 'M6.2: an SSE comment at least this often while a response is open.',
+  },
+  drainMs: {
+    value: 2_000,
+    unit: 'ms',
+    what: 'How long a shutdown lets open calls hand over their task before connections are closed.',
+  },
+} as const satisfies Record<string, GatewayLimit>;
+
+export type GatewayLimits = { [Name in keyof typeof GATEWAY_LIMITS]: number };
+
+export const DEFAULT_LIMITS = Object.fromEntries(
+  Object.entries(GATEWAY_LIMITS).map(([name, { value }]) => [name, value]),
+) as GatewayLimits;
 
 /** Largest delay a Node timer keeps; a longer one would fire at once. */
 const TIMER_MS_MAX = 2_147_483_647;
