@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { ERROR_CODES } from '../src/contract/error.ts';
 import { LIMITS } from '../src/contract/limits.ts';
 import { GATEWAY_LIMITS } from '../src/gateway/limits.ts';
+import { ledgerReference } from '../src/ledger/reference.ts';
 import { configurationReference } from '../worker/configuration-reference.ts';
 
 /** Each page by its path in the repository. */
@@ -15,6 +16,7 @@ export const PAGES: Record<string, () => string> = {
   'docs/errors.md': errorsPage,
   'docs/limits.md': limitsPage,
   'docs/configuration.md': configurationReference,
+  'docs/ledger.md': ledgerReference,
 };
 
 function errorsPage(): string {

@@ -50,7 +50,9 @@ async function race({ url, keys }: ChildOptions): Promise<void> {
   process.send?.('ready');
   await new Promise((resolve) => process.once('message', resolve));
   for (const key of keys) {
-    const answers = await Promise.all(Array.from({ length: 3 }, () => ledger.reserve(fixture.reservation(key))));
+    const answers = await Promise.all(
+      Array.from({ length: 3 }, () => ledger.reserve(fixture.reservation(key))),
+    );
     for (const answer of answers) process.send?.({ key, kind: answer.kind });
   }
   await ledger.close();

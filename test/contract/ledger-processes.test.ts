@@ -46,42 +46,52 @@ describe.each(fixture.STORES)('processes on one %s ledger', (kind) => {
     return once(child, 'exit');
   }
 
-  test('[S10.1] the chain stays linear and keeps every answered entry under 2 × 4 × 500 appends and a kill in between', async () => {
-    const work = await fixture.reserved(place.ledger);
-    const answered = new Set<string>();
-    const steady = listen(start({ mode: 'append', who: 'steady', work }), answered);
-    const killed = listen(start({ mode: 'append', who: 'killed', work }), answered, 700);
-    await killed;
-    const lost = THREADS * COUNT - [...answered].filter((entry) => entry.startsWith('killed')).length;
-    await listen(start({ mode: 'append', who: 'after', work, count: Math.ceil(lost / THREADS) }), answered);
-    await steady;
-    const entries = await place.ledger.audit(work);
-    const noted = entries.slice(1).map(({ data }) => data['entry'] as string);
-    expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
-    expect(new Set(noted).size).toBe(noted.length);
-    expect([...answered].filter((entry) => !noted.includes(entry))).toEqual([]);
-    expect(noted.length).toBeGreaterThanOrEqual(2 * THREADS * COUNT);
-    // At most what each thread of the killed process had under way was written without being answered.
-    expect(noted.filter((entry) => !answered.has(entry)).length).toBeLessThanOrEqual(4 * THREADS);
-    expect(await place.ledger.verifyAudit()).toEqual({ ok: true, tasks: 1, entries: noted.length + 1 });
-  }, PATIENCE_MS);
+  test(
+    '[S10.1] the chain stays linear and keeps every answered entry under 2 × 4 × 500 appends and a kill in between',
+    async () => {
+      const work = await fixture.reserved(place.ledger);
+      const answered = new Set<string>();
+      const steady = listen(start({ mode: 'append', who: 'steady', work }), answered);
+      const killed = listen(start({ mode: 'append', who: 'killed', work }), answered, 700);
+      await killed;
+      const lost = THREADS * COUNT - [...answered].filter((entry) => entry.startsWith('killed')).length;
+      await listen(start({ mode: 'append', who: 'after', work, count: Math.ceil(lost / THREADS) }), answered);
+      await steady;
+      const entries = await place.ledger.audit(work);
+      const noted = entries.slice(1).map(({ data }) => data['entry'] as string);
+      expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
+      expect(new Set(noted).size).toBe(noted.length);
+      expect([...answered].filter((entry) => !noted.includes(entry))).toEqual([]);
+      expect(noted.length).toBeGreaterThanOrEqual(2 * THREADS * COUNT);
+      // At most what each thread of the killed process had under way was written without being answered.
+      expect(noted.filter((entry) => !answered.has(entry)).length).toBeLessThanOrEqual(4 * THREADS);
+      expect(await place.ledger.verifyAudit()).toEqual({ ok: true, tasks: 1, entries: noted.length + 1 });
+    },
+    PATIENCE_MS,
+  );
 
-  test('[S1.5] of all calls for one key, in four processes at one moment, exactly one is fresh', async () => {
-    const keys = Array.from({ length: 25 }, () => fixture.freshKey());
-    const said: { key: string; kind: string }[] = [];
-    const racers = Array.from({ length: 4 }, (_, index) => start({ mode: 'race', who: `racer-${index}`, keys }));
-    await Promise.all(racers.map((racer) => once(racer, 'message')));
-    for (const racer of racers) {
-      racer.on('message', (answer: { key: string; kind: string }) => said.push(answer));
-      racer.send('go');
-    }
-    await Promise.all(racers.map((racer) => once(racer, 'exit')));
-    expect(said).toHaveLength(4 * 3 * keys.length);
-    for (const key of keys) {
-      const kinds = said.filter((answer) => answer.key === key).map((answer) => answer.kind);
-      expect(kinds.filter((answer) => answer === 'fresh')).toHaveLength(1);
-      expect(kinds.filter((answer) => answer === 'open')).toHaveLength(11);
-    }
-    expect(await place.ledger.verifyAudit()).toEqual({ ok: true, tasks: 25, entries: 25 });
-  }, PATIENCE_MS);
+  test(
+    '[S1.5] of all calls for one key, in four processes at one moment, exactly one is fresh',
+    async () => {
+      const keys = Array.from({ length: 25 }, () => fixture.freshKey());
+      const said: { key: string; kind: string }[] = [];
+      const racers = Array.from({ length: 4 }, (_, index) =>
+        start({ mode: 'race', who: `racer-${index}`, keys }),
+      );
+      await Promise.all(racers.map((racer) => once(racer, 'message')));
+      for (const racer of racers) {
+        racer.on('message', (answer: { key: string; kind: string }) => said.push(answer));
+        racer.send('go');
+      }
+      await Promise.all(racers.map((racer) => once(racer, 'exit')));
+      expect(said).toHaveLength(4 * 3 * keys.length);
+      for (const key of keys) {
+        const kinds = said.filter((answer) => answer.key === key).map((answer) => answer.kind);
+        expect(kinds.filter((answer) => answer === 'fresh')).toHaveLength(1);
+        expect(kinds.filter((answer) => answer === 'open')).toHaveLength(11);
+      }
+      expect(await place.ledger.verifyAudit()).toEqual({ ok: true, tasks: 25, entries: 25 });
+    },
+    PATIENCE_MS,
+  );
 });

@@ -142,7 +142,7 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       await place.raw(`insert into stock values ('bolt', 10)`);
       const work = await fixture.reserved(place.ledger);
       await place.ledger.transaction(async (transitions, tx) => {
-        const claim = await fixture.claimed(transitions as Place['ledger'], work);
+        const claim = await fixture.claimed(transitions, work);
         expect(await transitions.owns(claim)).toBe(true);
         await (tx as Kysely<{ stock: { sku: string; quantity: number } }>)
           .updateTable('stock')
@@ -166,7 +166,7 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       let heard = 0;
       const stop = place.ledger.onOutbox(() => (heard += 1));
       const failed = place.ledger.transaction(async (transitions, tx) => {
-        const claim = await fixture.claimed(transitions as Place['ledger'], work);
+        const claim = await fixture.claimed(transitions, work);
         await sql`update stock set quantity = 0`.execute(tx as Kysely<unknown>);
         await transitions.raiseAttention(claim, fixture.IN_DOUBT, fixture.alertAbout(work));
         throw new Error('the handler failed');
@@ -182,7 +182,7 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
     test('[S2.8] a statement of the user’s that fails takes everything back, unless he catches it where the database lets him', async () => {
       const work = await fixture.reserved(place.ledger);
       const failed = place.ledger.transaction(async (transitions, tx) => {
-        await fixture.claimed(transitions as Place['ledger'], work);
+        await fixture.claimed(transitions, work);
         await sql`insert into stock values ('bolt', ${CANARY.length})`.execute(tx as Kysely<unknown>);
       });
       await expect(failed).rejects.toMatchObject({
