@@ -117,7 +117,8 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     dataConverter: dataConverterOf(options.encryptionKeys),
     maxCachedWorkflows: options.maxCachedWorkflows ?? 300,
     maxConcurrentActivityTaskExecutions: options.activitySlots ?? 40,
-    maxConcurrentActivityTaskPolls: ACTIVITY_POLLS,
+    // Not maxConcurrentActivityTaskPolls: SDK 1.24 documents it and ignores it, and polls ten times.
+    activityTaskPollerBehavior: { type: 'simple-maximum', maximum: ACTIVITY_POLLS },
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
     stickyQueueScheduleToStartTimeout: STICKY_MS,
     shutdownGraceTime: shutdownGraceMs,
