@@ -64,7 +64,12 @@ export class Journal {
     if (this.events.length > EVENTS_KEPT) this.events.shift();
     const note = noteOf(whole);
     if (note !== null) this.await(note);
-    this.hints.changed(this.state.taskId, whole.seq, statusOf(this.state));
+    this.hints.changed(this.state.taskId, whole.seq, this.hintedStatus());
+  }
+
+  /** An end is told once the ledger has all that led to it: who hears of it reads it there. */
+  private hintedStatus(): string {
+    return this.state.phase.kind === 'finished' && this.pendingCount > 0 ? 'running' : statusOf(this.state);
   }
 
   /** How many transitions no ledger transaction has carried yet. */

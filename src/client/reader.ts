@@ -14,6 +14,7 @@ import type { TaskState } from '../task/state.ts';
 import { isCode, taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { EngineRecord, EngineSight } from './engine.ts';
+import { withLateCancel } from './late-cancel.ts';
 import { isDecided, settle } from './recovery.ts';
 import { factsOfOutcome, factsOfRow, factsOfState, openFacts, withEnd } from './task-facts.ts';
 import type { TaskFacts } from './task-facts.ts';
@@ -30,6 +31,8 @@ export interface Reading {
   isStranded: boolean;
 }
 
+/** For the returned outcome of a workflow that has closed or is about to. */
+const RESULT_MS = 1_500;
 /** A successor is followed this often; more is a defect or a fight over the task. */
 const FOLLOW_MAX = 3;
 
@@ -57,7 +60,7 @@ export class Reader {
 
   async #read(taskId: string, tenant: string, fresh: boolean, hops: number): Promise<Reading> {
     const row = await this.ownRow(taskId, tenant);
-    if (row?.end && !fresh && !this.#isWholeResultElsewhere(row)) return fromRow(row, false);
+    if (row?.end && !fresh && !this.#isWholeResultElsewhere(row)) return this.#fromEnded(row);
     if (row === null) return this.#readWithoutRow(taskId, tenant, hops);
     const sight = await this.#sight(taskId);
     if (sight === null) return fromRow(row, true);
@@ -88,12 +91,16 @@ export class Reader {
     return row.end?.status === 'completed' && (contract?.sensitive.output.length ?? 0) > 0;
   }
 
+  async #fromEnded(row: OperationRow): Promise<Reading> {
+    return fromRow(await withLateCancel(this.#deps.ledger, row), false);
+  }
+
   async #readEnded(row: OperationRow, { record, state }: EngineSight): Promise<Reading> {
-    const reading = fromRow(row, false);
-    if (record.kind !== 'present' || record.state !== 'completed') return { ...reading, state };
-    const result = this.#isWholeResultElsewhere(row)
-      ? await this.#deps.engine.result(row.taskId, this.#deps.now() + 1_500)
-      : null;
+    const reading = await this.#fromEnded(row);
+    const mayTell =
+      record.kind === 'present' && record.state !== 'killed' && this.#isWholeResultElsewhere(row);
+    // The row has its end a moment before the workflow returns.
+    const result = mayTell ? await this.#deps.engine.result(row.taskId, this.#deps.now() + RESULT_MS) : null;
     const whole = result?.kind === 'ended' ? result.outcome.result : null;
     return { ...reading, facts: { ...reading.facts, result: whole ?? reading.facts.result }, state };
   }
@@ -106,7 +113,7 @@ export class Reader {
     hops: number,
   ): Promise<Reading> {
     const settled = await settle(this.#deps, row, record, null);
-    if (settled.kind === 'ended') return fromRow(settled.row, false);
+    if (settled.kind === 'ended') return this.#fromEnded(settled.row);
     if (settled.kind === 'stranded' || hops === 0)
       return { ...fromRow(row, true), isStranded: settled.kind === 'stranded' };
     const successor = await this.#read(settled.taskId, tenant, false, hops - 1);
@@ -141,7 +148,7 @@ export class Reader {
         state,
       );
     }
-    const result = await this.#deps.engine.result(taskId, this.#deps.now() + 1_500);
+    const result = await this.#deps.engine.result(taskId, this.#deps.now() + RESULT_MS);
     if (result.kind !== 'ended') throw taskNotFound();
     const times = { createdAt: record.startedAt, updatedAt: record.closedAt ?? record.startedAt };
     return engineOnly(factsOfOutcome(result.outcome, tenant, times), state);

@@ -16,6 +16,7 @@ import type { OperationRow, Reserved } from '../ledger/ledger.ts';
 import { isCode } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { PlannedStart } from './engine.ts';
+import { withLateCancel } from './late-cancel.ts';
 import type { Reader, Reading } from './reader.ts';
 import { settle } from './recovery.ts';
 import type { StartRequest } from './task-client.ts';
@@ -93,7 +94,7 @@ export class Starter {
       case 'open':
         return this.#meetOpen(planned, reserved.row, reserved.attached);
       case 'ended':
-        return replayOfRow(reserved.row);
+        return replayOfRow(await withLateCancel(this.#deps.ledger, reserved.row));
       case 'conflict':
         throw new HoldfastError(
           'idempotency_conflict',

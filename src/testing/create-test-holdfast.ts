@@ -89,7 +89,7 @@ async function openOn(
 ): Promise<TestHoldfast> {
   const { env } = server;
   const clock = new TestClock(() => env.currentTimeMs());
-  const { ledger, removeStore } = await openStore(options.store, server.kind, clock);
+  const { ledger, closeStore } = await openStore(options.store, server.kind, clock);
   const hints = createHints();
   const taskQueue = options.taskQueue ?? `test-${randomUUID()}`;
   const shared = { temporal: env.client, actions: options.actions, taskQueue, hmacKey: deriveHmacKey(keys) };
@@ -123,14 +123,13 @@ async function openOn(
     startWorker: () => slot.start(),
     stopWorker: () => slot.stop(),
     skip: (duration) => skip(env, clock, duration),
-    async close() {
-      await slot.stop();
-      await ledger.close();
-      await removeStore();
-      if (server !== options.server) await server.close();
-    },
+    close: () =>
+      slot
+        .stop()
+        .finally(closeStore)
+        .finally(() => (server === options.server ? undefined : server.close())),
   };
-  if (options.worker !== false) await slot.start();
+  if (options.worker !== false) await slot.start().catch((error: unknown) => rejectAfter(closeStore, error));
   return holdfast;
 }
 
@@ -168,10 +167,16 @@ async function openStore(url: string | undefined, kind: TestServerKind, clock: T
   if (follows) await clock.sync();
   const ledger = await openLedger({ url: address, ...(follows && { nowMs: clock.nowMs }) });
   await ledger.migrate();
-  const removeStore = async (): Promise<void> => {
+  const closeStore = async (): Promise<void> => {
+    await ledger.close();
     if (folder !== null) await rm(folder, { recursive: true, force: true });
   };
-  return { ledger, removeStore };
+  return { ledger, closeStore };
+}
+
+async function rejectAfter(cleanUp: () => Promise<void>, error: unknown): Promise<never> {
+  await cleanUp();
+  throw error;
 }
 
 /** Time is skipped between activities only, so each begins by asking how late it has become. */

@@ -35,26 +35,34 @@ async function openTimeSkipping(client: ClientPart): Promise<TestServer> {
   const { path } = await findTestServer();
   const server = { executable: { type: 'existing-path' as const, path } };
   const env = await TestWorkflowEnvironment.createTimeSkipping({ server, ...client });
-  const namespace = env.namespace ?? 'default';
-  for (const name of Object.keys(SEARCH_ATTRIBUTE_TYPES))
-    await addSearchAttribute(env.connection, namespace, name);
-  return { kind: 'time-skipping', env, close: () => env.teardown() };
+  const close = (): Promise<void> => env.teardown();
+  try {
+    for (const name of Object.keys(SEARCH_ATTRIBUTE_TYPES)) {
+      await addSearchAttribute(env.connection, env.namespace ?? 'default', name);
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { kind: 'time-skipping', env, close };
 }
 
 async function openLocal(client: ClientPart): Promise<TestServer> {
   const stateDir = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const server = await startEmbeddedTemporal({ stateDir, ephemeral: true });
-  const { address, namespace } = server;
-  const env = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace, ...client });
-  return {
-    kind: 'local',
-    env,
-    async close() {
-      await env.teardown();
-      await server.stop();
-      await rm(stateDir, { recursive: true, force: true });
-    },
+  const stop = async (): Promise<void> => {
+    await server.stop();
+    await rm(stateDir, { recursive: true, force: true });
   };
+  const { address, namespace } = server;
+  try {
+    const env = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace, ...client });
+    const close = (): Promise<void> => env.teardown().finally(stop);
+    return { kind: 'local', env, close };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 let isQuiet = false;

@@ -355,17 +355,17 @@ describe('cancel', () => {
   test('during the effect is acknowledged as a request, and the effect runs to its recorded outcome [S7.4]', async () => {
     const held = deferred<void>();
     bank.gate = held.promise;
-    const { taskId } = await client.start(call());
+    const request = call();
+    const { taskId } = await client.start(request);
     await expect.poll(() => bank.calls.length).toBe(1);
     expect(await client.cancel(taskId, ann)).toMatchObject({ accepted: true, code: 'requested' });
     expect(await client.get(taskId, ann)).toMatchObject({ status: 'running', cancelRequested: true });
     expect(await client.cancel(taskId, ann)).toMatchObject({ code: 'already_requested' });
     held.resolve();
-    expect(await wait(taskId)).toMatchObject({
-      status: 'completed',
-      effect: 'applied',
-      cancelRequested: true,
-    });
+    const end = { status: 'completed', effect: 'applied', cancelRequested: true };
+    expect(await wait(taskId)).toMatchObject(end);
+    expect(await client.get(taskId, ann)).toMatchObject(end);
+    expect(await client.start(request)).toMatchObject({ ...end, replayed: true });
     expect(await client.cancel(taskId, ann)).toMatchObject({ accepted: false, code: 'already_ended' });
   });
 
