@@ -24,7 +24,11 @@ export async function askPrecondition(
   tx?: unknown,
 ): Promise<PreconditionFound> {
   const { precondition } = attempt.deps.handlers;
-  if (precondition === undefined) return { kind: 'holds' };
+  if (precondition === undefined) {
+    return attempt.plan.handlers.precondition
+      ? { kind: 'threw', failure: gone('precondition') }
+      : { kind: 'holds' };
+  }
   const answer = await attempt.call<PreconditionAnswer>(signals, (signal) =>
     precondition(attempt.input(), attempt.lookContext(signal, tx)),
   );
@@ -81,7 +85,9 @@ export async function askVerify(
   tx?: unknown,
 ): Promise<VerifyFound> {
   const { verify } = attempt.deps.handlers;
-  if (verify === undefined) return { kind: 'verified' };
+  if (verify === undefined) {
+    return attempt.plan.handlers.verify ? verifyFound(attempt, gone('verify')) : { kind: 'verified' };
+  }
   const copy = structuredClone(result) as never;
   const answer = await attempt.call(signals, (signal) =>
     verify(attempt.input(), copy, attempt.lookContext(signal, tx)),
@@ -102,6 +108,13 @@ function reasonOf(attempt: Attempt, reason: unknown): string {
     .clean(typeof reason === 'string' && reason !== '' ? reason : 'no reason given')
     .slice(0, 2_000);
 }
+
+/** The plan was made when the handler was there; what it promises is not skipped because of a deploy. */
+const gone = (handler: string): Failure => ({
+  kind: 'unknown',
+  code: 'outcome_unknown',
+  message: `The plan has a ${handler} and this worker's action has none.`,
+});
 
 const malformed = (handler: string): Failure => ({
   kind: 'unknown',

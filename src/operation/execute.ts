@@ -13,9 +13,9 @@ import { adoptLookedUp, conclude, misfitFailure } from './conclude.ts';
 import type { CallAnswer } from './handler-call.ts';
 import type { HeldClaim } from './held-claim.ts';
 import { keepOutput } from './keep-result.ts';
-import { recordLateAnswer } from './late-answer.ts';
+import { keepLateAnswer, recordLateAnswer } from './late-answer.ts';
 import { tooLate } from './look.ts';
-import { appliedJson, fail, failedJson, raiseAttention, recordLate, release } from './record.ts';
+import { fail, raiseAttention, release } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 
 /** Whether an earlier execution may still have applied the effect when this one begins. */
@@ -57,9 +57,7 @@ function send(attempt: EffectAttempt, held: HeldClaim): Promise<CallAnswer<unkno
 
 async function keepLate(attempt: EffectAttempt, held: HeldClaim, answer: CallAnswer<unknown>): Promise<void> {
   if (answer.kind === 'leftBehind') return recordLateAnswer(attempt, held.claim, answer.late);
-  if (answer.kind === 'threw') return recordLate(attempt, held.claim, failedJson(answer.failure));
-  const { result } = await keepOutput(attempt, answer.value);
-  return recordLate(attempt, held.claim, appliedJson(result.stored));
+  return keepLateAnswer(attempt, held.claim, answer);
 }
 
 /** The claim was taken over while this attempt was at work (S2.7). */
@@ -124,11 +122,7 @@ async function onPermanentInDoubt(
 }
 
 /** S5: reconcile first. The row stays `in_flight` while something can still decide; else a person is alerted at once. */
-export function onUnknown(
-  attempt: EffectAttempt,
-  held: HeldClaim,
-  failure: Failure,
-): Promise<OperationOutcome> {
+function onUnknown(attempt: EffectAttempt, held: HeldClaim, failure: Failure): Promise<OperationOutcome> {
   const { effect, autoRetry } = attempt.plan;
   const mayBeSentAgain = effect === 'safe' || (effect === 'conditional' && autoRetry);
   if (mayBeSentAgain || lookupKindOf(attempt) !== 'none') {

@@ -52,10 +52,18 @@ export class HeldClaim {
     return this.losing.signal.aborted;
   }
 
-  /** Between two calls of one handler (S2.5): throws when the claim is no longer ours, or that can't be known. */
+  /**
+   * Between two calls of one handler (S2.5): throws when the claim is no longer ours, or that can't be known. One that
+   * has run out and that nobody took is extended: from then on it is ours again.
+   */
   assertOwner = async (): Promise<void> => {
-    if (!this.isLost && !(await this.holding.ledger.owns(this.claim))) this.losing.abort(new ClaimLost());
-    if (this.isLost) throw new ClaimLost();
+    const { ledger, claimMs } = this.holding;
+    const isOurs =
+      !this.isLost && ((await ledger.owns(this.claim)) || (await ledger.renew(this.claim, claimMs)));
+    if (!isOurs) {
+      this.losing.abort(new ClaimLost());
+      throw new ClaimLost();
+    }
     this.confirmedAt = performance.now();
   };
 

@@ -42,7 +42,9 @@ export function decidedOutcome(row: OperationRow, asker: Asker): OperationOutcom
     case 'released':
     case 'in_flight':
     case 'applied':
-      return isOurs && row.end === null ? null : tooLate(row, asker);
+      if (!isOurs) return tooLate(row, asker);
+      // A terminal task stays terminal, also when the engine was made to run it again (S1.6, S2.12).
+      return row.end === null ? null : { kind: 'spent', end: row.end };
     case 'refused':
       return isOurs
         ? { kind: 'refused', reason: row.failure?.message ?? 'The precondition did not hold.' }

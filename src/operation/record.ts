@@ -137,7 +137,7 @@ async function landed(
 }
 
 /** S2.7: what an overtaken attempt brought about is kept and changes no result. One that sent nothing has nothing to tell. */
-export async function late(
+async function late(
   attempt: EffectAttempt,
   claim: Claim,
   row: OperationRow,
@@ -148,6 +148,7 @@ export async function late(
 }
 
 export async function recordLate(attempt: Attempt, claim: Claim, outcome: Json): Promise<void> {
+  if (attempt.plan.effect === 'safe') return; // nothing took place that could have done so twice
   const alert = alertOf(
     attempt,
     'possible_duplicate',

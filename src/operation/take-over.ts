@@ -24,7 +24,11 @@ import { raiseAttention, refuse, release } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 import type { Result } from './result.ts';
 
-const NOTHING_SENT: Failure = { kind: 'notApplied', code: 'attempt_failed', message: 'Nothing was sent.' };
+const nothing = (what: string): Failure => ({
+  kind: 'notApplied',
+  code: 'attempt_failed',
+  message: `Nothing was ${what}.`,
+});
 
 export async function takeOver(attempt: EffectAttempt): Promise<OperationOutcome> {
   const answer = await claim(attempt, false);
@@ -90,7 +94,7 @@ async function reconcile(
     case 'execute':
       return goOn(attempt, held, doubt);
     case 'release':
-      return release(attempt, held.claim, NOTHING_SENT);
+      return release(attempt, held.claim, nothing('applied'));
     case 'wait':
       return { kind: 'busy', retryAfterMs: waitMs, reason: 'settling' };
     case 'lookAgain':
@@ -125,7 +129,7 @@ function doubtFailure(found: LookupFound): Failure {
 
 /** To the execution, or with purpose `settle` to the record that nothing was sent. `doubt` null: nothing ever was. */
 async function goOn(attempt: EffectAttempt, held: HeldClaim, doubt: Doubt | null): Promise<OperationOutcome> {
-  if (attempt.request.purpose === 'settle') return release(attempt, held.claim, NOTHING_SENT);
+  if (attempt.request.purpose === 'settle') return release(attempt, held.claim, nothing('sent'));
   const isProven = doubt === null || isProvenNotApplied(doubt);
   const found = await askPrecondition(attempt, [attempt.runtime.signal, held.lost]);
   switch (found.kind) {

@@ -53,10 +53,7 @@ describe.each(STORES)('the end of a task on $kind', ({ open }) => {
         end: { status: 'cancelled', effect: 'none' },
         attempt: 8,
       });
-      expect(await operation.attempt({ attempt: 7 })).toMatchObject({
-        kind: 'fenceStale',
-        superseded: false,
-      });
+      expect(await operation.attempt({ attempt: 7 })).toMatchObject({ kind: 'spent', end: CANCELLED });
       expect(await close(operation, CANCELLED, 7)).toEqual({ kind: 'closed' });
       expect(operation.effects).toBe(0);
       const types = (await ledger.audit({ taskId: operation.taskId })).map(({ type }) => type);

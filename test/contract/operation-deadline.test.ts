@@ -94,6 +94,23 @@ describe.each(STORES)('an attempt that does not answer in time, on $kind', ({ op
     expect([operation.effects, calls()]).toEqual([1, 1]);
   });
 
+  test('[S2.7] a late result that the contract does not allow is kept and not taken for the result', async () => {
+    const finish = deferred();
+    const operation = await Operation.reserve(ledger, {
+      plan: { deadlines: { attemptMs: 20 } },
+      handlers: {
+        async execute() {
+          await finish.promise;
+          return { id: 7 } as never;
+        },
+      },
+    });
+    await operation.attempt();
+    finish.resolve();
+    await eventually(async () => (await operation.row()).lateOutcome !== null);
+    expect(await operation.row()).toMatchObject({ state: 'in_flight', lateOutcome: { kind: 'applied' } });
+  });
+
   test('[S2.7] or, where a person was asked meanwhile, is kept for that person to see', async () => {
     const { operation, finish, calls } = await deaf({ effect: 'unsafe' });
     expect(await operation.attempt()).toMatchObject({ kind: 'unknown', attention: true });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ActionFailure, verified } from '../../src/contract/handlers.ts';
 import type { ExecuteContext } from '../../src/contract/handlers.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
+import { FAULT_POINTS } from '../../src/operation/faults.ts';
 import type { FaultPoint } from '../../src/operation/faults.ts';
 import { deferred } from '../support/deferred.ts';
 import { Operation, STORES, honestLookup } from '../support/operation-rig.ts';
@@ -53,6 +54,39 @@ describe.each(STORES)('attempts at one operation on $kind', ({ open }) => {
       const { state } = await operation.row();
       expect(['committed', 'attention', 'in_flight', 'applied']).toContain(state);
     }
+  });
+
+  test.each(FAULT_POINTS)('[S2.11] died %s, it comes to one effect and a committed row', async (point) => {
+    const specs: OperationSpec[] = [
+      { effect: 'conditional', target: new Target(true) },
+      { effect: 'conditional', target: new Target(true), lookup: 'plain' },
+      { effect: 'unsafe', target: new Target(false), lookup: 'conclusive' },
+    ];
+    for (const spec of specs) {
+      const target = spec.target as Target;
+      const handlers = {
+        verify: () => Promise.resolve(verified()),
+        ...(spec.lookup && { lookup: honestLookup(target) }),
+      };
+      const plan = { deadlines: { attemptMs: 1, settleMs: 0 } };
+      const operation = await Operation.reserve(ledger, { ...spec, handlers, plan });
+      await operation.crash(point);
+      await sleep(3);
+      expect(await operation.attempt()).toMatchObject({ kind: 'committed', replayed: false });
+      expect(target.total).toBe(1);
+      expect(await operation.row()).toMatchObject({ state: 'committed', end: { effect: 'applied' } });
+    }
+  });
+
+  test('[S2.12] a workflow that was reset numbers its attempts from one again and does nothing twice', async () => {
+    const target = new Target(false);
+    const operation = await Operation.reserve(ledger, { target, handlers: { lookup: honestLookup(target) } });
+    await operation.crash('after_effect', { attempt: 5 });
+    const stale = await operation.attempt({ attempt: 1 });
+    expect(stale).toEqual({ kind: 'fenceStale', rowAttempt: 5, superseded: false });
+    expect(await operation.attempt({ attempt: 6 })).toMatchObject({ kind: 'committed' });
+    expect(await operation.attempt({ attempt: 1 })).toMatchObject({ kind: 'committed', replayed: false });
+    expect(target.total).toBe(1);
   });
 
   /** One attempt stands still at `point` while another acts, then goes on. */
@@ -141,7 +175,7 @@ describe.each(STORES)('attempts at one operation on $kind', ({ open }) => {
     );
     expect(outcome).toMatchObject({ kind: 'fenceStale', superseded: false });
     expect(operation.target.total).toBe(0);
-    expect(await operation.attempt({ attempt: 9 })).toMatchObject({ kind: 'fenceStale' });
+    expect(await operation.attempt({ attempt: 9 })).toEqual({ kind: 'spent', end });
   });
 
   test('[S2.3] a claim that has run out is taken over by an equal attempt, which looks before it sends (field case 7)', async () => {
@@ -150,6 +184,24 @@ describe.each(STORES)('attempts at one operation on $kind', ({ open }) => {
     expect(await operation.attempt({ attempt: 1 })).toMatchObject({ kind: 'busy', reason: 'claimed' });
     await sleep(40);
     expect(await operation.attempt({ attempt: 1 })).toMatchObject({ kind: 'committed' });
+    expect(operation.target.total).toBe(1);
+  });
+
+  test('[S2.11] frozen past its claim, it sends where nobody took over meanwhile', async () => {
+    const operation = await undeduped();
+    // As after SIGSTOP: no renewal took place.
+    const deaf = {
+      ...ledger,
+      renew: (...given: Parameters<Ledger['renew']>) =>
+        isAwake ? ledger.renew(...given) : new Promise<never>(() => undefined),
+    };
+    let isAwake = false;
+    const faults = async ({ point }: { point: FaultPoint }) => {
+      if (point !== 'after_intent') return;
+      await sleep(80);
+      isAwake = true;
+    };
+    expect(await operation.attempt({}, { ledger: deaf, faults })).toMatchObject({ kind: 'committed' });
     expect(operation.target.total).toBe(1);
   });
 

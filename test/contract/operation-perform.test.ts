@@ -262,6 +262,23 @@ describe.each(STORES)('an operation on $kind', ({ open }) => {
     expect(operation.target.total).toBe(0);
   });
 
+  test('[S2.2][S2.6] a handler that its plan has and this worker has not is not skipped', async () => {
+    const handlers = {
+      precondition: () => Promise.resolve(holds()),
+      verify: () => Promise.resolve(verified()),
+    };
+    const operation = await Operation.reserve(ledger, { handlers });
+    const { execute } = operation.action.handlers;
+    const without = { ...operation.deps, handlers: { execute } };
+    expect(await operation.attempt({}, without)).toMatchObject({ kind: 'released' });
+    expect(operation.effects).toBe(0);
+    const unverified = { ...operation.deps, handlers: { execute, precondition: handlers.precondition } };
+    const plan = { ...operation.plan, deadlines: { ...operation.plan.deadlines, verifyMs: 0 } };
+    expect(await operation.attempt({ plan }, unverified)).toMatchObject({ kind: 'notYet' });
+    expect(await operation.attempt({ plan, purpose: 'settle' })).toMatchObject({ kind: 'committed' });
+    expect(operation.effects).toBe(1);
+  });
+
   describe('that fails', () => {
     const failing = (failure: unknown, spec: Parameters<typeof Operation.reserve>[1] = {}) =>
       Operation.reserve(ledger, {

@@ -91,7 +91,7 @@ describe('looking at a row', () => {
     });
   });
 
-  test('[S2.3] a task that was closed has no attempt left', () => {
+  test('[S1.6] a task that was closed stays as it ended', () => {
     const end = {
       status: 'cancelled',
       effect: 'none',
@@ -99,11 +99,7 @@ describe('looking at a row', () => {
       error: null,
       cancelRequested: true,
     } as const;
-    expect(asked(rowOf({ state: 'released', end }))).toEqual({
-      kind: 'fenceStale',
-      rowAttempt: 3,
-      superseded: false,
-    });
+    expect(asked(rowOf({ state: 'released', end }))).toEqual({ kind: 'spent', end });
   });
 
   test('[S1.4] equality of either fingerprint, across too, is the same call', () => {
