@@ -280,7 +280,7 @@ export interface Ledger extends Transitions {
       finishedAt: number | null;
     }[]
   >;
-  /** Entries of one task in order, or of a tenant (newest tasks first) for an export. */
+  /** Entries of one task in order, or of a tenant for an export: newest tasks first, whole chains until `limit` (default 10,000) is reached. */
   audit(filter: { taskId: string } | { tenant: string; limit?: number }): Promise<AuditEntry[]>;
   /** Checks every chain (or one) against its head; the first break names task and seq. */
   verifyAudit(filter?: {

@@ -65,7 +65,7 @@ function transitionsOver(run: Run, queries: Queries): Transitions {
     intend: (claim, options) => run((unit) => claims.intend(unit, claim, options)),
     renew: (claim, claimMs) => claims.renew(queries, claim, claimMs),
     owns: (claim) => claims.owns(queries, claim),
-    refuse: (request, reason, end) => run((unit) => settle.refuse(unit, request, reason, end)),
+    refuse: (request, reason, end) => run((unit) => settle.refuse(unit, request, reason, end), 'repeat'),
     release: (claim, failure) => run((unit) => settle.release(unit, claim, failure), 'repeat'),
     fail: (claim, failure, end) => run((unit) => settle.fail(unit, claim, failure, end), 'repeat'),
     storeApplied: (claim, result, how) =>

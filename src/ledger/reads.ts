@@ -9,8 +9,8 @@ type Answer<M extends keyof Ledger> = Ledger[M] extends (...args: never[]) => Pr
 
 const LIST_DEFAULT = 100;
 const LIST_MAX = 1_000;
-/** Chains verified in one read, so that an export of years fits into memory. */
-const CHAINS_PER_READ = 50;
+const AUDIT_DEFAULT = 10_000;
+const CHAINS_PER_READ = 200;
 
 /** 1 to 1000, whatever was asked for. */
 const bounded = (limit: number | undefined): number =>
@@ -81,42 +81,60 @@ export async function attempts(db: Kysely<Schema>, operationId: string): Promise
   }));
 }
 
-/** For a tenant whole chains, `limit` of them: half a chain could not be verified by whoever reads the export. */
+/**
+ * For a tenant whole chains, newest task first, until `limit` entries are reached or passed: half a chain could not be
+ * verified by whoever reads the export.
+ */
 export async function audit(
   db: Kysely<Schema>,
   filter: Parameters<Ledger['audit']>[0],
 ): Promise<AuditEntry[]> {
-  if ('taskId' in filter) return chainsOf(db, [filter.taskId]);
-  const heads = await db
-    .selectFrom('audit_head')
-    .select('task_id')
-    .where('tenant', '=', filter.tenant)
-    .orderBy('created_at', 'desc')
-    .orderBy('task_id')
-    .limit(bounded(filter.limit ?? LIST_MAX))
-    .execute();
-  return chainsOf(
-    db,
-    heads.map((head) => head.task_id),
-  );
-}
-
-/** Entries of these tasks, task by task in the order given. */
-async function chainsOf(db: Kysely<Schema>, taskIds: readonly string[]): Promise<AuditEntry[]> {
+  if ('taskId' in filter) return chainOf(db, filter.taskId);
   const entries: AuditEntry[] = [];
-  for (let index = 0; index < taskIds.length; index += CHAINS_PER_READ) {
-    const some = taskIds.slice(index, index + CHAINS_PER_READ);
-    const records = await db
-      .selectFrom('audit')
-      .selectAll()
-      .where('task_id', 'in', some)
-      .orderBy('task_id')
-      .orderBy('seq')
-      .execute();
-    for (const taskId of some)
-      entries.push(...records.filter((record) => record.task_id === taskId).map(entryOf));
+  const limit = Math.max(filter.limit ?? AUDIT_DEFAULT, 1);
+  let last: ChainPlace | null = null;
+  while (entries.length < limit) {
+    const heads: ChainPlace[] = await chainsAfter(db, filter.tenant, last);
+    for (const head of heads) {
+      for (const entry of await chainOf(db, head.task_id)) entries.push(entry);
+      if (entries.length >= limit) break;
+    }
+    last = heads.at(-1) ?? null;
+    if (heads.length < CHAINS_PER_READ) break;
   }
   return entries;
+}
+
+interface ChainPlace {
+  task_id: string;
+  created_at: number;
+}
+
+async function chainsAfter(
+  db: Kysely<Schema>,
+  tenant: string,
+  last: ChainPlace | null,
+): Promise<ChainPlace[]> {
+  let heads = db.selectFrom('audit_head').select(['task_id', 'created_at']).where('tenant', '=', tenant);
+  if (last) {
+    heads = heads.where((eb) =>
+      eb.or([
+        eb('created_at', '<', last.created_at),
+        eb.and([eb('created_at', '=', last.created_at), eb('task_id', '>', last.task_id)]),
+      ]),
+    );
+  }
+  return heads.orderBy('created_at', 'desc').orderBy('task_id').limit(CHAINS_PER_READ).execute();
+}
+
+async function chainOf(db: Kysely<Schema>, taskId: string): Promise<AuditEntry[]> {
+  const records = await db
+    .selectFrom('audit')
+    .selectAll()
+    .where('task_id', '=', taskId)
+    .orderBy('seq')
+    .execute();
+  return records.map(entryOf);
 }
 
 export const entryOf = (record: Schema['audit']): AuditEntry => ({

@@ -180,6 +180,7 @@ export async function refuse(
   }
   const held = await unit.lock(request.operationId);
   await unit.notes(held.record, request.taskId, request.notes);
+  if (hasRefused(held.record, request)) return { kind: 'written', row: held.row };
   if (!mayRefuse(held, request)) return { kind: 'stale', row: held.row };
   const { record } = held;
   loseAttempt(unit, record, held.now);
@@ -201,6 +202,10 @@ function mayRefuse({ record, now }: Held, request: Place): boolean {
   const isRunning = record.claimed_until !== null && record.claimed_until > now;
   return request.attempt > record.attempt || !isRunning;
 }
+
+/** This very attempt refused before, and its answer was lost. */
+const hasRefused = (record: OperationTable, request: Place): boolean =>
+  record.state === 'refused' && record.attempt === request.attempt && !isSuperseded(record, request);
 
 async function report(unit: Unit, claim: Claim, report: Report): Promise<Written> {
   return reportOn(unit, await unit.lock(claim.operationId), claim, report);
