@@ -33,7 +33,10 @@ export const INLINE: readonly EffectClass[] = [
   { name: 'conditional, inline', action: 'target_inline', args: { value: 'v' } },
 ];
 
-export const POINTS: Record<Exclude<CrashPoint, 'before_answer' | 'after_reserve'>, string> = {
+export const POINTS: Record<
+  Exclude<CrashPoint, 'before_answer' | 'after_reserve' | 'before_sending'>,
+  string
+> = {
   before_claim: 'before the claim',
   after_intent: 'after the intent',
   after_effect: 'after the effect',

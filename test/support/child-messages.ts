@@ -4,6 +4,8 @@ import type { FaultPlace, FaultPoint } from '../../src/operation/faults.ts';
 /** The operation's own points, and those outside of it. */
 export type CrashPoint =
   | FaultPoint
+  /** Inside the handler, between its claim and its first byte (stubborn actions alone). */
+  | 'before_sending'
   /** The engine has the activity's outcome; the workflow has not gone on from it. */
   | 'after_activity'
   /** The gateway's answer is known and not sent. */
@@ -27,8 +29,16 @@ export interface Reached {
   attempt: number;
 }
 
+/** An attempt as the process that ran it saw it; `outcome` null at its beginning. */
+export interface Ran {
+  taskId: string;
+  attempt: number;
+  outcome: string | null;
+}
+
 export type Notice =
   | { notice: 'ready'; data: Record<string, string> }
+  | { notice: 'ran'; ran: Ran }
   | { notice: 'reached'; place: Reached }
   | { notice: 'did'; order: number; error?: { code: string; message: string }; data?: unknown };
 

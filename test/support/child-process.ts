@@ -7,7 +7,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Notice, Order, Reached } from './child-messages.ts';
+import type { Notice, Order, Ran, Reached } from './child-messages.ts';
 
 const PATIENCE_MS = 30_000;
 const FREEZE_POLL_MS = 5;
@@ -29,11 +29,12 @@ export class TestChild {
   output = '';
   /** In the order they were announced. */
   readonly places: Reached[] = [];
+  private readonly attempts: Ran[] = [];
   private readonly child: ChildProcess;
   private readonly exit: Promise<unknown>;
   private readonly answers = new Map<number, Extract<Notice, { notice: 'did' }>>();
   private isReady = false;
-  private hasEnded = false;
+  hasEnded = false;
   private wake: (() => void)[] = [];
   private orders = 0;
 
@@ -66,6 +67,13 @@ export class TestChild {
     const fitting = () => this.places.filter(fits);
     await this.until(`${count} places reached`, () => fitting().length >= count);
     return fitting();
+  }
+
+  /** Resolves with what became of them once so many attempts have ended in this process. */
+  async ran(count: number, fits: (ran: Ran) => boolean = () => true): Promise<Ran[]> {
+    const ended = () => this.attempts.filter((ran) => ran.outcome !== null && fits(ran));
+    await this.until(`${count} attempts`, () => ended().length >= count);
+    return ended();
   }
 
   /** Resolves when the child has done it, with what it answered; rejects with what it threw (`code` kept). */
@@ -112,6 +120,7 @@ export class TestChild {
       this.isReady = true;
       this.data = notice.data;
     } else if (notice.notice === 'reached') this.places.push(notice.place);
+    else if (notice.notice === 'ran') this.attempts.push(notice.ran);
     else this.answers.set(notice.order, notice);
     this.notify();
   }

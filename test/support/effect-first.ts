@@ -41,7 +41,7 @@ export async function performEffectFirst(
   await reach('after_intent');
 
   const output = sent ?? (await lookedUp(handlers, request, answer.before));
-  if (handlers.verify && output !== null) await handlers.verify(input as never, output as never, context);
+  if (handlers.verify && output !== null) await handlers.verify(input as never, output, context);
   await reach('after_verify');
   const end = committedEnd({ plan, cancelRequested: false });
   await ledger.commit(answer.claim, stored(output), { verified: true, how: 'executed', end });

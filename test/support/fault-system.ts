@@ -176,7 +176,8 @@ export const unique = (name: string): string => `${name}-${randomBytes(4).toStri
 export async function outcomeOf(client: HoldfastClient, taskId: string): Promise<TaskAnswer> {
   const answer = await client.wait(taskId, PRINCIPAL, { timeoutMs: OUTCOME_MS });
   if (['completed', 'failed', 'cancelled', 'needs_attention'].includes(answer.status)) return answer;
+  const detail = await client.detail(taskId, PRINCIPAL).catch(String);
   throw new Error(
-    `task ${taskId} came to no outcome within ${OUTCOME_MS} ms: ${answer.status}, ${answer.statusMessage}`,
+    `task ${taskId} came to no outcome within ${OUTCOME_MS} ms: ${answer.status}, ${answer.statusMessage}\n${JSON.stringify(detail).slice(0, 6_000)}`,
   );
 }

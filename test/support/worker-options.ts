@@ -14,12 +14,10 @@ export interface WorkerProcessOptions extends SystemOptions {
   /** Taken at once; a standby has none and waits for the order `run`. */
   taskQueue?: string;
   stop?: Stop;
-  /** Blocks handlers between their claim and their first byte, as point `after_intent` (stubborn actions alone). */
-  stopsSending?: boolean;
   /** `effect_first` is the wrong order that the second table measures. */
   protocol?: 'holdfast' | 'effect_first';
-  /** Takes no workflow tasks. */
-  activitiesOnly?: boolean;
+  /** Default all. */
+  takes?: 'all' | 'workflows' | 'activities';
   activityPolls?: number;
   activitySlots?: number;
   /** Contracts as another deploy might have them, in another order (field case 15). */

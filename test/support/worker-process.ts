@@ -16,11 +16,9 @@ const stops = new Stops(options.stop);
 const log = createLogger({ level: 'debug' });
 Runtime.install({ shutdownSignals: [] });
 
-if (options.stopsSending) {
-  onSending(({ operationId, taskId, attempt }) =>
-    stops.reach({ point: 'after_intent', operationId, taskId, attempt }),
-  );
-}
+onSending(({ operationId, taskId, attempt }) =>
+  stops.reach({ point: 'before_sending', operationId, taskId, attempt }),
+);
 
 const encryptionKeys =
   options.encryptionKeys === undefined ? [] : parseEncryptionKeys(options.encryptionKeys);
@@ -42,9 +40,11 @@ async function run(taskQueue: string): Promise<void> {
     ...(hmacKey && { hashKey: hmacKey }),
     faults,
   });
-  const taken =
-    options.protocol === 'effect_first' ? { ...activities, attemptOperation: effectFirst } : activities;
-  if (options.activitiesOnly) return takeActivities(taskQueue, taken);
+  const attemptOperation = told(
+    options.protocol === 'effect_first' ? effectFirst : activities.attemptOperation,
+  );
+  const taken = { ...activities, attemptOperation };
+  if (options.takes === 'activities') return takeActivities(taskQueue, taken);
   const worker = await startWorker({
     connection,
     namespace: options.namespace,
@@ -56,16 +56,18 @@ async function run(taskQueue: string): Promise<void> {
     log,
     temporal: {
       workflowBundle: { codePath: options.bundleFile },
-      activities: taken,
+      activities: options.takes === 'workflows' ? {} : taken,
       sinks: { holdfastHints: { changed: { fn: stopAfterActivity, callDuringReplay: false } } },
       maxConcurrentActivityTaskExecutions: options.activitySlots ?? 40,
-      maxConcurrentActivityTaskPolls: options.activityPolls ?? 2,
-      maxConcurrentWorkflowTaskPolls: 2,
+      activityTaskPollerBehavior: polls(options.activityPolls ?? 2),
+      workflowTaskPollerBehavior: polls(2),
       maxCachedWorkflows: 100,
     },
   });
   workers.set(taskQueue, worker);
 }
+
+const polls = (maximum: number) => ({ type: 'simple-maximum', maximum }) as const;
 
 /** Without workflow tasks there is no worker of Holdfast's own making. */
 async function takeActivities(taskQueue: string, activities: object): Promise<void> {
@@ -74,7 +76,7 @@ async function takeActivities(taskQueue: string, activities: object): Promise<vo
     namespace: options.namespace,
     taskQueue,
     activities,
-    maxConcurrentActivityTaskPolls: options.activityPolls ?? 2,
+    activityTaskPollerBehavior: polls(options.activityPolls ?? 2),
   });
   void worker.run();
 }
@@ -90,7 +92,25 @@ async function stopAfterActivity(
   await stops.reach({ point: 'after_activity', taskId: info.workflowId, operationId: '', attempt: 0 });
 }
 
-const effectFirst: ReturnType<typeof createTaskActivities>['attemptOperation'] = (request) =>
+type Attempting = ReturnType<typeof createTaskActivities>['attemptOperation'];
+
+function told(attempting: Attempting): Attempting {
+  return async (request) => {
+    const { taskId, attempt } = request;
+    const say = (outcome: string | null) => tell({ notice: 'ran', ran: { taskId, attempt, outcome } });
+    say(null);
+    try {
+      const outcome = await attempting(request);
+      say(outcome.kind);
+      return outcome;
+    } catch (error) {
+      say(`threw ${String(error)}`);
+      throw error;
+    }
+  };
+}
+
+const effectFirst: Attempting = (request) =>
   performEffectFirst({ ledger, actions, faults: stops.reach.bind(stops) }, request);
 
 /** Other thresholds, other order, one action gone: what a running task may not notice (field case 15). */
