@@ -26,6 +26,7 @@ import { refuseMisuse } from './argument.ts';
 import type { ActionArgument } from './argument.ts';
 import { enterInbox, leaveInbox } from './inbox.ts';
 import { Journal } from './journal.ts';
+import { answerDecisions } from './decisions.ts';
 import { answerMessages, watchCancellation } from './requests.ts';
 import { TaskRun } from './task-run.ts';
 
@@ -39,9 +40,11 @@ const NOTES_PENDING_MAX = 100;
 export async function action(argument: ActionArgument): Promise<TaskOutcome> {
   refuseMisuse(argument);
   const journal = journalFor(argument);
+  const run = new TaskRun(journal, argument.input, 'plan' in argument ? null : argument);
   answerMessages(journal);
+  answerDecisions(journal, run);
   watchCancellation(journal);
-  return CancellationScope.nonCancellable(() => live(argument, journal));
+  return CancellationScope.nonCancellable(() => live(argument, journal, run));
 }
 
 function journalFor(argument: ActionArgument): Journal {
@@ -58,17 +61,22 @@ function journalFor(argument: ActionArgument): Journal {
   });
 }
 
-async function live(argument: ActionArgument, journal: Journal): Promise<TaskOutcome> {
-  const run = new TaskRun(journal, argument.input, 'plan' in argument ? null : argument);
+async function live(argument: ActionArgument, journal: Journal, run: TaskRun): Promise<TaskOutcome> {
   // A cancel that came with the start is heard before the first step begins.
   await Promise.resolve();
   for (;;) {
     if (isHistoryLong()) await startAfresh(argument, journal, run);
     const verdict = decide(journal.state, Date.now());
-    if (verdict.do === 'nothing') return outcomeOf(journal.state);
+    if (verdict.do === 'nothing') return lastAnswers(journal);
     const step = mustFlush(verdict, journal) ? run.flushNotes() : carryOut(verdict, journal, run);
     if (step !== undefined) await step;
   }
+}
+
+/** A decision that is still being checked gets its answer before the workflow closes. */
+async function lastAnswers(journal: Journal): Promise<TaskOutcome> {
+  if (!allHandlersFinished()) await condition(allHandlersFinished);
+  return outcomeOf(journal.state);
 }
 
 /** Nothing to wait for: undefined. */

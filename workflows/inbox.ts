@@ -15,14 +15,18 @@ const STATUS = defineSearchAttributeKey(SEARCH_ATTRIBUTES.status, SearchAttribut
 const WAITING_SINCE = defineSearchAttributeKey(SEARCH_ATTRIBUTES.waitingSince, SearchAttributeType.DATETIME);
 
 export function enterInbox(state: TaskState): void {
-  const { phase } = state;
   upsertSearchAttributes([
     { key: STATUS, value: statusOf(state) },
     {
       key: WAITING_SINCE,
-      value: new Date(phase.kind === 'needs_attention' ? phase.since : state.updatedAt),
+      value: new Date(waitingSince(state)),
     },
   ]);
+}
+
+function waitingSince({ phase, updatedAt }: TaskState): number {
+  if (phase.kind === 'awaiting_approval') return phase.approval.openedAt;
+  return phase.kind === 'needs_attention' ? phase.since : updatedAt;
 }
 
 export function leaveInbox(): void {

@@ -3,6 +3,7 @@
  * A bare `@temporalio/client` may use each by its string name.
  */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { DecisionMessage, DecisionReply } from '../src/task/approval.ts';
 import type { Resolution, TaskEvent } from '../src/task/event.ts';
 import type { TaskState } from '../src/task/state.ts';
 
@@ -14,7 +15,13 @@ export interface CancelMessage {
 /** What an update answers: the request is on record, or why it changes nothing. */
 export interface MessageReply {
   accepted: boolean;
-  code: 'requested' | 'already_requested' | 'already_ended' | 'not_in_attention' | 'invalid_resolution';
+  code:
+    | 'requested'
+    | 'already_requested'
+    | 'already_ended'
+    | 'not_in_attention'
+    | 'not_interrupted'
+    | 'invalid_resolution';
   status: string;
 }
 
@@ -23,6 +30,17 @@ export const cancelSignal = defineSignal<[CancelMessage?]>('cancel');
 export const resolveSignal = defineSignal<[Resolution]>('resolve');
 export const cancelUpdate = defineUpdate<MessageReply, [CancelMessage?]>('cancelTask');
 export const resolveUpdate = defineUpdate<MessageReply, [Resolution]>('resolveTask');
+/** S4.8: a decision; `kind` comes with the signal's own name. */
+export type DecisionSignal = Omit<DecisionMessage, 'kind'>;
+
+export const approveSignal = defineSignal<[DecisionSignal]>('approve');
+export const editSignal = defineSignal<[DecisionSignal]>('edit');
+export const rejectSignal = defineSignal<[DecisionSignal]>('reject');
+export const decideUpdate = defineUpdate<DecisionReply, [DecisionMessage]>('decide');
+export const interruptSignal = defineSignal<[CancelMessage?]>('interrupt');
+export const resumeSignal = defineSignal<[CancelMessage?]>('resume');
+export const interruptUpdate = defineUpdate<MessageReply, [CancelMessage?]>('interruptTask');
+export const resumeUpdate = defineUpdate<MessageReply, [CancelMessage?]>('resumeTask');
 export const taskQuery = defineQuery<TaskState>('task');
 export const eventsQuery = defineQuery<TaskEvent[]>('events');
 

@@ -11,8 +11,12 @@ import {
   cancelSignal,
   cancelUpdate,
   eventsQuery,
+  interruptSignal,
+  interruptUpdate,
   resolveSignal,
   resolveUpdate,
+  resumeSignal,
+  resumeUpdate,
   taskQuery,
 } from './messages.ts';
 import type { MessageReply } from './messages.ts';
@@ -27,6 +31,10 @@ export function answerMessages(journal: Journal): void {
   setHandler(cancelUpdate, (message) => requestCancel(journal, message));
   setHandler(resolveSignal, (resolution) => void requestResolve(journal, resolution));
   setHandler(resolveUpdate, (resolution) => requestResolve(journal, resolution));
+  setHandler(interruptSignal, (message) => void requestInterrupt(journal, message));
+  setHandler(interruptUpdate, (message) => requestInterrupt(journal, message));
+  setHandler(resumeSignal, (message) => void requestResume(journal, message));
+  setHandler(resumeUpdate, (message) => requestResume(journal, message));
 }
 
 export function watchCancellation(journal: Journal): void {
@@ -52,12 +60,39 @@ function requestCancel(journal: Journal, message: unknown): MessageReply {
   return reply(journal, 'requested');
 }
 
+/** S7.1: an overlay over whatever the task is doing; a second one changes nothing. */
+function requestInterrupt(journal: Journal, message: unknown): MessageReply {
+  const { state } = journal;
+  if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
+  if (state.interrupted) return reply(journal, 'already_requested');
+  const { by, reason } = fieldsOf(message);
+  journal.append({
+    type: 'interrupted',
+    data: {
+      by: nameOf(by),
+      ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
+    },
+  });
+  return reply(journal, 'requested');
+}
+
+/** S7.1: back to what is underneath. */
+function requestResume(journal: Journal, message: unknown): MessageReply {
+  const { state } = journal;
+  if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
+  if (!state.interrupted) return reply(journal, 'not_interrupted');
+  journal.append({ type: 'resumed', data: { by: nameOf(fieldsOf(message)['by']) } });
+  return reply(journal, 'requested');
+}
+
 /** S3.5: only a task in `needs_attention` takes a resolution; anything else is journaled as ignored. */
 function requestResolve(journal: Journal, message: unknown): MessageReply {
   const { phase } = journal.state;
   if (phase.kind === 'ended' || phase.kind === 'finished') return reply(journal, 'already_ended');
   const resolution = resolutionOf(message);
-  if (resolution !== null && phase.kind === 'needs_attention') {
+  const isApplicable =
+    phase.kind === 'needs_attention' && !(phase.about === 'approval' && resolution?.as === 'applied');
+  if (resolution !== null && isApplicable) {
     journal.append({ type: 'resolve_requested', data: { resolution } });
     return reply(journal, 'requested');
   }

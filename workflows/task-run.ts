@@ -11,6 +11,8 @@ import type { Verdict } from '../src/task/decide.ts';
 import type { NewEvent } from '../src/task/event.ts';
 import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
+import type { AlertDue } from '../src/task/state.ts';
+import { judgeHeld } from './decisions.ts';
 import type { Journal } from './journal.ts';
 import { attemptActivities, inlineActivities, ledgerActivities, stepLost } from './steps.ts';
 
@@ -47,6 +49,13 @@ export class TaskRun {
         return undefined;
       case 'plan':
         return this.plan();
+      case 'preview':
+        return this.preview(verdict.callId);
+      case 'judge_held':
+        judgeHeld(this.journal, verdict.decision);
+        return undefined;
+      case 'alert':
+        return this.alert(verdict.alert);
       case 'attempt':
         return this.attempt(verdict);
       case 'rollback':
@@ -73,19 +82,26 @@ export class TaskRun {
    * returns, and the caller comes again.
    */
   async flushNotes(): Promise<void> {
+    await this.recordNotes();
+  }
+
+  /** Whether the ledger took them. */
+  private async recordNotes(alert?: AlertDue): Promise<boolean> {
     const { taskId } = this.journal.state;
     const plan = this.planned();
     const notes = this.journal.unaudited();
     try {
-      await ledgerActivities.recordNotes({ plan, taskId, journal: notes });
+      await ledgerActivities.recordNotes({ plan, taskId, journal: notes, ...(alert && { alert }) });
       this.notesLostInARow = 0;
-      return this.journal.audited(notes);
+      this.journal.audited(notes);
+      return true;
     } catch {
       // Lost: the notes are still the journal's.
     }
     const retryMs = NOTES_RETRY_INITIAL_MS * 2 ** Math.min(this.notesLostInARow, 10);
     this.notesLostInARow += 1;
     await sleep(Math.min(retryMs, NOTES_RETRY_MAXIMUM_MS));
+    return false;
   }
 
   private plan(): Promise<void> {
@@ -105,6 +121,44 @@ export class TaskRun {
         return { type: 'planned', data: { plan: planned.plan, ordinal: planned.ordinal } };
       },
     );
+  }
+
+  /** S4.7: what the approver is to see is read when the approval opens. */
+  private preview(callId: string): Promise<void> {
+    const plan = this.planned();
+    const { plan: _plan, taskId, journal } = this.common();
+    const request = { plan, taskId, journal, input: this.input };
+    this.journal.append({ type: 'preview_scheduled', data: { callId } });
+    return this.settle(
+      { attempt: null, journal },
+      attemptActivities(plan, true).previewOperation(request),
+      ({ view }) => {
+        const openedAt = Date.now();
+        const rule = plan.approval ?? null;
+        return {
+          type: 'approval_opened',
+          data: {
+            approval: {
+              callId,
+              openedAt,
+              expiresAt: openedAt + (rule?.expiresInMs ?? 0),
+              fingerprint: (plan.edited ?? plan).fingerprint.input,
+              view,
+              roles: rule?.roles ?? [],
+              approvedBy: [],
+              wrongAnswers: 0,
+              hasEscalated: false,
+            },
+          },
+        };
+      },
+    );
+  }
+
+  /** S6.5: into the outbox, with the notes that led to it; tried until the ledger takes it. */
+  private async alert(alert: AlertDue): Promise<void> {
+    if (await this.recordNotes(alert))
+      this.journal.append({ type: 'alert_recorded', data: { type: alert.type } });
   }
 
   private attempt(verdict: AttemptVerdict): Promise<void> {

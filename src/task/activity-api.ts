@@ -1,7 +1,8 @@
 import type { Json, JsonObject } from './json.ts';
-import type { AttemptPurpose, Resolution, RollbackReason } from './event.ts';
+import type { AttemptPurpose, AttentionAbout, Resolution, RollbackReason } from './event.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan, Principal } from './plan.ts';
+import type { AlertDue } from './state.ts';
 
 /** One look at an operation, and its execution where `purpose` allows. */
 export interface AttemptRequest {
@@ -46,7 +47,7 @@ export interface ResolveRequest {
   taskId: string;
   ordinal: number;
   attempt: number;
-  about: 'effect' | 'rollback';
+  about: AttentionAbout;
   resolution: Resolution;
   /** What this resolution ends the task with once the ledger took it; null when the task goes on. */
   end: TaskEnd | null;
@@ -73,6 +74,25 @@ export type PlanTaskResult =
       replayed: boolean;
     };
 
+export interface PreviewRequest {
+  plan: Plan;
+  input: Json;
+  taskId: string;
+  journal: AuditNote[];
+}
+
+export interface PlanEditRequest {
+  plan: Plan;
+  taskId: string;
+  callId: string;
+  arguments: JsonObject;
+  by: Principal;
+}
+
+export type PlanEditResult =
+  /** `needsApproval`: policy for the new arguments asks for more than this approver's word (S4.2). */
+  { kind: 'planned'; plan: Plan; input: Json; needsApproval: boolean } | { kind: 'refused'; message: string };
+
 /** A transition without a ledger change, as the audit keeps it (S10.3). */
 export interface AuditNote {
   type: string;
@@ -96,6 +116,10 @@ export interface TaskActivities {
    */
   resolveOperation(request: ResolveRequest): Promise<{ end: TaskEnd | null }>;
   /** Flushes transitions without a ledger change before a task ends or waits for a person (S10.3). */
-  recordNotes(request: { plan: Plan; taskId: string; journal: AuditNote[] }): Promise<void>;
+  recordNotes(request: { plan: Plan; taskId: string; journal: AuditNote[]; alert?: AlertDue }): Promise<void>;
+  /** Reads what an approver is to see (S4.7): redacted arguments, the precondition now, the rollback plan. Changes nothing. */
+  previewOperation(request: PreviewRequest): Promise<{ view: JsonObject }>;
+  /** Validates and plans an approver's arguments (S4.2) for the same operation and requester. */
+  planEdit(request: PlanEditRequest): Promise<PlanEditResult>;
   planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;
 }

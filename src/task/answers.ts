@@ -3,7 +3,7 @@
  *
  * Only an answer that proves it takes a task out of doubt; what can't be known goes to a person (S3.5).
  */
-import type { EventData, RollbackReason } from './event.ts';
+import type { AttentionAbout, EventData, RollbackReason } from './event.ts';
 import { alreadyDecided, canRollBack, committedEnd, endedWith, rolledBackEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
 import type { OperationOutcome, StoredResult, TaskEnd } from './outcome.ts';
@@ -63,7 +63,7 @@ function finish(end: TaskEnd, result: StoredResult | null = null, replayed = fal
   return { inDoubt: false, phase: { kind: 'finished', end, result, replayed } };
 }
 
-function attention(about: 'effect' | 'rollback', reason: RollbackReason | null, since: number): Phase {
+export function attention(about: AttentionAbout, reason: RollbackReason | null, since: number): Phase {
   return { kind: 'needs_attention', about, reason, since };
 }
 

@@ -7,18 +7,27 @@
  * 2. A task in doubt is settled before it is closed: no end claims `none` while an attempt may have reached the world.
  * 3. One step at a time: while one is working the verdict is to wait for it.
  * 4. Whatever repeats without an end in sight waits between two turns.
+ * 5. While interrupted nothing begins that could change the world (S7.2); closing and finding out go on.
  */
-import type { AttemptPurpose, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
+import { approvalOf, callIdOf } from './approval.ts';
+import type { DecisionMessage } from './approval.ts';
+import type { AttemptPurpose, AttentionAbout, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
 import { endedWith, resolvedEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import { isExecution } from './phase.ts';
-import type { Phase, TaskState } from './state.ts';
+import type { AlertDue, Phase, TaskState } from './state.ts';
 
 export type Verdict =
   /** Put this into the journal, then decide again. */
   | { do: 'append'; event: NewEvent }
   | { do: 'plan' }
+  /** Read what the approver is to see, then open the approval. */
+  | { do: 'preview'; callId: string }
+  /** A decision that came before its approval opened (S4.3). */
+  | { do: 'judge_held'; decision: DecisionMessage }
+  /** Commit an alert to the outbox. */
+  | { do: 'alert'; alert: AlertDue }
   | { do: 'attempt'; attempt: number; purpose: AttemptPurpose; inline: boolean; verifyFinal: boolean }
   | { do: 'rollback'; attempt: number; reason: RollbackReason; final: boolean }
   | { do: 'close'; end: TaskEnd }
@@ -26,7 +35,7 @@ export type Verdict =
       do: 'resolve';
       attempt: number;
       resolution: Resolution;
-      about: 'effect' | 'rollback';
+      about: AttentionAbout;
       end: TaskEnd | null;
     }
   /** Wait a random time up to `capMs` but at least `floorMs` (full jitter), then the step again. */
@@ -48,6 +57,9 @@ const RETRY_AFTER_MS_MAX = 2_592_000_000;
 /** What to do next. Called again after every event and whenever a `wait` is over. */
 export function decide(state: TaskState, now: number): Verdict {
   const { phase } = state;
+  const [alert] = state.alertsDue;
+  if (alert !== undefined && phase.kind !== 'working' && phase.kind !== 'ended')
+    return { do: 'alert', alert };
   switch (phase.kind) {
     case 'ended':
       return { do: 'nothing' };
@@ -55,6 +67,8 @@ export function decide(state: TaskState, now: number): Verdict {
       return { do: 'end', end: phase.end, result: phase.result, replayed: phase.replayed };
     case 'needs_attention':
       return { do: 'wait', until: null, person: true };
+    case 'awaiting_approval':
+      return whenAwaited(state, phase, now);
     case 'working':
       return { do: 'await', abort: mayAbort(state) && !phase.abortRequested };
     case 'verifying':
@@ -97,7 +111,7 @@ function isLastLook(state: TaskState, now: number): boolean {
 }
 
 function runDeadline(state: TaskState): number | null {
-  return state.plan === null ? null : state.startedAt + state.plan.deadlines.runMs;
+  return state.plan === null ? null : state.startedAt + state.humanWaitMs + state.plan.deadlines.runMs;
 }
 
 function deadlineEvent(state: TaskState, step: Step, now: number): Verdict | null {
@@ -122,9 +136,32 @@ function stop(state: TaskState, end: TaskEnd, now: number): Verdict {
   return state.inDoubt ? attempt(state, 'settle', now) : { do: 'close', end };
 }
 
+/** S4.4: a decision, a cancel or the expiry, whichever the journal has first. */
+function whenAwaited(
+  state: TaskState,
+  { approval, toJudge }: Extract<Phase, { kind: 'awaiting_approval' }>,
+  now: number,
+): Verdict {
+  if (state.cancelRequested)
+    return { do: 'close', end: endedWith(state, 'cancelled', 'Cancelled before anything was applied.') };
+  const [decision] = toJudge;
+  if (decision !== undefined) return { do: 'judge_held', decision };
+  if (now < approval.expiresAt) return { do: 'wait', until: approval.expiresAt, person: true };
+  const outcome = approval.hasEscalated ? 'deny' : (approvalOf(state.plan)?.onExpiry ?? 'deny');
+  return { do: 'append', event: { type: 'approval_expired', data: { callId: approval.callId, outcome } } };
+}
+
+/** S7.2: what may not begin under the overlay. What is under way finishes; finding out and closing go on. */
+function isHeldBack(state: TaskState, step: Step): boolean {
+  return state.interrupted && (isExecution(step) || step.kind === 'rollback');
+}
+
 function whenReady(state: TaskState, step: Step, notBefore: number, now: number): Verdict {
   const end = isExecution(step) ? stopEnd(state) : null;
   if (end !== null) return stop(state, end, now);
+  if (isHeldBack(state, step)) {
+    return { do: 'wait', until: isExecution(step) ? runDeadline(state) : null, person: false };
+  }
   if (now < notBefore) {
     const deadline = isExecution(step) ? runDeadline(state) : null;
     return {
@@ -136,6 +173,10 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
   switch (step.kind) {
     case 'plan':
       return { do: 'plan' };
+    case 'preview':
+      return state.cancelRequested
+        ? { do: 'close', end: endedWith(state, 'cancelled', 'Cancelled before anything was applied.') }
+        : { do: 'preview', callId: callIdOf(state.approvalCycle + 1) };
     case 'attempt':
       return attempt(state, step.purpose, now);
     case 'rollback':

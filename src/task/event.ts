@@ -1,6 +1,7 @@
 import type { Failure } from './failure.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan } from './plan.ts';
+import type { DecisionCode, DecisionMessage, OpenApproval } from './approval.ts';
 
 /** Why an attempt runs: to bring the effect about, or only to find out whether an earlier one did (never executes). */
 export type AttemptPurpose = 'execute' | 'settle';
@@ -14,9 +15,14 @@ export type Resolution =
 /** Why a rollback runs. */
 export type RollbackReason = 'verify_failed' | 'cancelled';
 
+/** What a person is asked about: what became of the effect, of its undoing, or an approval nobody gave. */
+export type AttentionAbout = 'effect' | 'rollback' | 'approval';
+
 /** The one thing a task is about to do, or is doing. Each is one activity. */
 export type Step =
   | { kind: 'plan' }
+  /** Reading what an approver is to see (S4.7). */
+  | { kind: 'preview' }
   | { kind: 'attempt'; purpose: AttemptPurpose }
   | { kind: 'rollback'; reason: RollbackReason }
   | { kind: 'close'; end: TaskEnd }
@@ -24,9 +30,18 @@ export type Step =
   | {
       kind: 'resolve';
       resolution: Resolution;
-      about: 'effect' | 'rollback';
+      about: AttentionAbout;
       reason: RollbackReason | null;
     };
+
+export interface DecisionRecord {
+  callId: string;
+  by: string;
+  roles: string[];
+  decisionId?: string;
+  reason?: string;
+  channel?: 'mcp';
+}
 
 /**
  * The journal's events, by type. Persisted in recorded histories and audits: names and fields are only added to.
@@ -60,6 +75,25 @@ export interface EventData {
   /** The running attempt was told to stop because of a cancel (plan.cancelAttempt is `abort`). */
   attempt_abort_requested: { attempt: number };
   resolve_requested: { resolution: Resolution };
+  preview_scheduled: { callId: string };
+  approval_opened: { approval: OpenApproval };
+  /** One of several that are needed. */
+  approval_given: DecisionRecord;
+  challenge_failed: DecisionRecord;
+  /** The decision that counts. `plan` with an edit: the new one; `needsApproval`: policy asks for more about it. */
+  approval_decided:
+    | (DecisionRecord & { decision: 'approved' | 'rejected' })
+    | (DecisionRecord & { decision: 'edited'; plan: Plan; needsApproval: boolean });
+  approval_expired: { callId: string; outcome: 'deny' | 'halt' | 'remind' | 'escalate' };
+  /** For an approval that is not open yet; judged when it opens. */
+  decision_held: { decision: DecisionMessage };
+  held_decision_taken: { callId: string };
+  /** A decision that changed nothing, with why (S4.3). */
+  decision_ignored: DecisionRecord & { kind: string; code: DecisionCode };
+  /** The outbox has the alert that was due. */
+  alert_recorded: { type: string };
+  interrupted: { by: string; reason?: string };
+  resumed: { by: string };
   /** A message that changed nothing, with why (S4.3: a signal can't be answered, so it is journaled). */
   message_ignored: { message: string; code: string };
   task_ended: { end: TaskEnd; result: StoredResult | null; replayed: boolean };

@@ -10,6 +10,15 @@ const NOTED: readonly EventType[] = [
   'retries_exhausted',
   'step_lost',
   'resolve_requested',
+  'approval_opened',
+  'approval_given',
+  'challenge_failed',
+  'approval_decided',
+  'approval_expired',
+  'decision_held',
+  'decision_ignored',
+  'interrupted',
+  'resumed',
   'message_ignored',
 ];
 

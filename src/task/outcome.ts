@@ -69,6 +69,8 @@ export type TerminalCause =
   | 'operation_rolled_back'
   | 'operation_in_progress'
   | 'approval_required'
+  | 'approval_rejected'
+  | 'approval_expired'
   | 'invalid_arguments'
   | 'abandoned'
   | 'superseded'

@@ -1,12 +1,20 @@
 /** The phases a task moves through, as the reducer makes them. Pure. */
+import { approvalOf } from './approval.ts';
 import type { Step } from './event.ts';
+import type { Plan } from './plan.ts';
 import type { Phase, TaskState } from './state.ts';
 
 export const EXECUTE: Step = { kind: 'attempt', purpose: 'execute' };
+export const PREVIEW: Step = { kind: 'preview' };
 export const SETTLE: Step = { kind: 'attempt', purpose: 'settle' };
 
 export function ready(step: Step, notBefore: number): Phase {
   return { kind: 'ready', step, notBefore, waiting: 'no' };
+}
+
+/** What a planned task begins with: a person's word where the plan asks for one. */
+export function firstStep(plan: Plan): Step {
+  return approvalOf(plan) === null ? EXECUTE : PREVIEW;
 }
 
 /** The step's activity is about to be scheduled. One at a time: anything else is a programmer error. */

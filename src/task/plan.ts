@@ -40,6 +40,32 @@ export interface PlanRetry {
   maximumIntervalMs: number;
 }
 
+/** Who must decide before the action runs, frozen from the contract's policy for these arguments (S4). */
+export interface PlanApproval {
+  /** Any one of these may decide. Empty: anybody of the tenant. */
+  roles: string[];
+  /** Distinct approvers needed, 1 to 10. */
+  quorum: number;
+  /** S4.5: false unless policy says so. */
+  requesterMayDecide: boolean;
+  /** From its opening; none of the tool's deadlines is spent meanwhile. */
+  expiresInMs: number;
+  onExpiry: 'deny' | 'halt' | 'remind' | 'escalate';
+  /** Roles that may decide besides, once it escalated. */
+  escalateTo: string[];
+  /** S4.6: what the approver types back; null where none is asked for. */
+  challenge: string | null;
+  /** M7.3: whether the connection that asked may answer. Never with a challenge. */
+  mayAnswerOverMcp: boolean;
+}
+
+/** What an approver changed (S4.2): the row keeps the request's fingerprint, this is the executed one. */
+export interface PlanEdit {
+  by: string;
+  callId: string;
+  fingerprint: { sent: string; input: string };
+}
+
 export interface Plan {
   v: 1;
   action: string;
@@ -79,4 +105,8 @@ export interface Plan {
   inline: boolean;
   /** False only for a `safe` action started while the ledger was away and whose contract allows that (field case 16). */
   recorded: boolean;
+  /** Null or absent (plans of 0.1): nobody is asked. */
+  approval?: PlanApproval | null;
+  /** Set once an approver changed the arguments. */
+  edited?: PlanEdit | null;
 }

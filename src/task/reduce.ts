@@ -10,8 +10,18 @@
  */
 import { afterAttempt, afterClose, afterResolve, afterRollback, finished } from './answers.ts';
 import type { Change } from './answers.ts';
+import { endedWith } from './ends.ts';
 import type { EventData, EventType, TaskEvent } from './event.ts';
-import { EXECUTE, ready, stepOf, working } from './phase.ts';
+import {
+  afterApprovalDecided,
+  afterApprovalExpired,
+  afterApprovalOpened,
+  afterChallengeFailed,
+  afterApprovalGiven,
+  afterDecisionHeld,
+  remembered,
+} from './approval-state.ts';
+import { PREVIEW, firstStep, ready, stepOf, working } from './phase.ts';
 import type { AttemptView, TaskState } from './state.ts';
 
 const ATTEMPTS_KEPT = 100;
@@ -31,7 +41,7 @@ export function reduce(state: TaskState | null, event: TaskEvent): TaskState {
 
 function initialState(data: EventData['task_started'], at: number): TaskState {
   return {
-    v: 1,
+    v: 2,
     taskId: data.taskId,
     action: data.action,
     operationId: data.plan?.operationId ?? null,
@@ -40,7 +50,7 @@ function initialState(data: EventData['task_started'], at: number): TaskState {
     seq: 1,
     startedAt: at,
     updatedAt: at,
-    phase: ready(data.plan === null ? { kind: 'plan' } : EXECUTE, at),
+    phase: ready(data.plan === null ? { kind: 'plan' } : firstStep(data.plan), at),
     attempt: 0,
     retriesSpent: 0,
     rollbackRetriesSpent: 0,
@@ -49,6 +59,12 @@ function initialState(data: EventData['task_started'], at: number): TaskState {
     settlesSpent: 0,
     inDoubt: false,
     cancelRequested: false,
+    interrupted: false,
+    approvalCycle: 0,
+    humanWaitMs: 0,
+    heldDecisions: [],
+    answers: [],
+    alertsDue: [],
     rollbackDeclined: false,
     runDeadlinePassed: false,
     verifyUntil: null,
@@ -76,7 +92,7 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
     plan: data.plan,
     operationId: data.plan.operationId,
     ordinal: data.ordinal,
-    phase: ready(EXECUTE, at),
+    phase: ready(firstStep(data.plan), at),
     lostInARow: 0,
   }),
   plan_refused: (_state, data) => ({
@@ -134,20 +150,22 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
   cancel_requested: (state) => (state.phase.kind === 'finished' ? {} : { cancelRequested: true }),
   attempt_abort_requested: (state) =>
     state.phase.kind === 'working' ? { phase: { ...state.phase, abortRequested: true } } : {},
-  resolve_requested: (state, data, at) =>
-    state.phase.kind === 'needs_attention'
-      ? {
-          phase: ready(
-            {
-              kind: 'resolve',
-              resolution: data.resolution,
-              about: state.phase.about,
-              reason: state.phase.reason,
-            },
-            at,
-          ),
-        }
+  preview_scheduled: (state) => ({ nextEligibleAt: null, phase: working(state, PREVIEW, state.attempt) }),
+  approval_opened: afterApprovalOpened,
+  approval_given: afterApprovalGiven,
+  challenge_failed: afterChallengeFailed,
+  approval_decided: afterApprovalDecided,
+  approval_expired: afterApprovalExpired,
+  decision_held: afterDecisionHeld,
+  held_decision_taken: (state) =>
+    state.phase.kind === 'awaiting_approval'
+      ? { phase: { ...state.phase, toJudge: state.phase.toJudge.slice(1) } }
       : {},
+  decision_ignored: (state, data) => remembered(state, data, { accepted: false, code: data.code }),
+  alert_recorded: (state) => ({ alertsDue: state.alertsDue.slice(1) }),
+  interrupted: () => ({ interrupted: true }),
+  resumed: () => ({ interrupted: false }),
+  resolve_requested: afterResolveRequested,
   message_ignored: () => ({}),
   task_ended: (_state, data) => ({
     phase: { kind: 'ended' },
@@ -158,6 +176,19 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
     nextEligibleAt: null,
   }),
 };
+
+/** An approval nobody gave leaves nothing to write into the row: asked for anew, or given up with nothing sent. */
+function afterResolveRequested(state: TaskState, data: EventData['resolve_requested'], at: number): Change {
+  const { phase } = state;
+  const { resolution } = data;
+  if (phase.kind !== 'needs_attention') return {};
+  if (phase.about !== 'approval') {
+    return { phase: ready({ kind: 'resolve', resolution, about: phase.about, reason: phase.reason }, at) };
+  }
+  if (resolution.as === 'not_applied') return { phase: ready(PREVIEW, at) };
+  const end = endedWith(state, 'approval_expired', `Given up by ${resolution.by}; nothing was done.`);
+  return { phase: ready({ kind: 'close', end }, at) };
+}
 
 function grown(state: TaskState, attempt: number): number {
   if (attempt <= state.attempt) throw new Error(`attempt ${attempt} after ${state.attempt}`);

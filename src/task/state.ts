@@ -1,4 +1,5 @@
-import type { AttemptPurpose, RollbackReason, Step } from './event.ts';
+import type { DecisionMessage, DecisionReply, OpenApproval } from './approval.ts';
+import type { AttemptPurpose, AttentionAbout, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan } from './plan.ts';
@@ -14,12 +15,14 @@ export type Phase =
   | { kind: 'working'; step: Step; attempt: number; abortRequested: boolean; inDoubtBefore: boolean }
   /** The step failed and may be tried again; when, or whether at all, is not decided yet. */
   | { kind: 'retry_due'; step: Step; failure: Failure; spendsRetry: boolean }
+  /** S4: `toJudge` came early and is judged now, oldest first. */
+  | { kind: 'awaiting_approval'; approval: OpenApproval; toJudge: DecisionMessage[] }
   /** Applied, not yet visible to verify: look again at `nextAt` (S2.6). */
   | { kind: 'verifying'; nextAt: number }
   /** Holdfast can't know; a person must say (S3.5). `reason`: why the rollback ran, null when it is about the effect. */
   | {
       kind: 'needs_attention';
-      about: 'effect' | 'rollback';
+      about: AttentionAbout;
       reason: RollbackReason | null;
       since: number;
     }
@@ -39,9 +42,16 @@ export interface AttemptView {
   failure: Failure | null;
 }
 
+/** An alert about something the ledger does not change. */
+export interface AlertDue {
+  type: 'approval_expired' | 'approval_reminder';
+  message: string;
+  callId: string;
+}
+
 /** The reduced state of one task: `reduce(state, event)` over its journal, and nothing else, makes it (S3.1). */
 export interface TaskState {
-  v: 1;
+  v: 2;
   taskId: string;
   action: string;
   /** Null until a bare task has planned. */
@@ -66,6 +76,18 @@ export interface TaskState {
   /** An attempt may have reached the world and its outcome is not known: settle before any end. */
   inDoubt: boolean;
   cancelRequested: boolean;
+  /** S7.1: the overlay; the phase underneath is kept. */
+  interrupted: boolean;
+  /** How many approvals were ever opened; the newest has callId `action#cycle`. */
+  approvalCycle: number;
+  /** Time spent in approvals that are closed; in none of the tool's deadlines (S5.3). */
+  humanWaitMs: number;
+  /** For the approval that opens next (S4.3). */
+  heldDecisions: DecisionMessage[];
+  /** First answers by decisionId, the newest 200 (S4.3). */
+  answers: (Omit<DecisionReply, 'status'> & { decisionId: string })[];
+  /** To be committed to the outbox before anything else (S6.5). */
+  alertsDue: AlertDue[];
   /** A person said that an effect stands that was to be undone: a cancel undoes it no more. */
   rollbackDeclined: boolean;
   runDeadlinePassed: boolean;

@@ -15,29 +15,42 @@ export interface Stored {
 
 type StepsUp = Record<number, (stored: Stored) => Stored>;
 
-const NEWEST = 1;
+const NEWEST_EVENT = 1;
+const NEWEST_STATE = 2;
 
 const EVENT_STEPS_UP: StepsUp = {};
-const STATE_STEPS_UP: StepsUp = {};
+const STATE_STEPS_UP: StepsUp = {
+  // 0.1 knew neither approvals nor interrupts.
+  1: (state) => ({
+    ...state,
+    v: 2,
+    interrupted: false,
+    approvalCycle: 0,
+    humanWaitMs: 0,
+    heldDecisions: [],
+    answers: [],
+    alertsDue: [],
+  }),
+};
 
 /** The event as the newest version writes it. */
 export function upcastEvent(stored: Stored): TaskEvent {
-  return upcast(stored, EVENT_STEPS_UP, 'event') as TaskEvent;
+  return upcast(stored, EVENT_STEPS_UP, NEWEST_EVENT, 'event') as TaskEvent;
 }
 
 /** The reduced state as the newest version keeps it. */
 export function upcastState(stored: Stored): TaskState {
-  return upcast(stored, STATE_STEPS_UP, 'state') as TaskState;
+  return upcast(stored, STATE_STEPS_UP, NEWEST_STATE, 'state') as TaskState;
 }
 
-function upcast(stored: Stored, stepsUp: StepsUp, what: string): Stored {
+function upcast(stored: Stored, stepsUp: StepsUp, newest: number, what: string): Stored {
   let current = stored;
-  while (current.v < NEWEST) {
+  while (current.v < newest) {
     const stepUp = stepsUp[current.v];
     if (stepUp === undefined) throw new Error(`no way up for a task ${what} of version ${current.v}`);
     current = stepUp(current);
   }
-  if (current.v !== NEWEST)
+  if (current.v !== newest)
     throw new Error(`a task ${what} of version ${current.v} is newer than this worker`);
   return current;
 }

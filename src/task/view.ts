@@ -11,6 +11,8 @@ export function statusOf(state: TaskState): TaskStatus {
       return endOf(state)?.status ?? 'failed';
     case 'needs_attention':
       return 'needs_attention';
+    case 'awaiting_approval':
+      return 'awaiting_approval';
     case 'verifying':
       return 'verifying';
     case 'ready':
@@ -24,6 +26,7 @@ export function statusOf(state: TaskState): TaskStatus {
 
 function statusOfStep(state: TaskState, step: string, isBackingOff: boolean): TaskStatus {
   if (step === 'plan') return 'proposed';
+  if (step === 'preview') return 'awaiting_approval';
   if (step === 'rollback') return 'rolling_back';
   if (step === 'resolve') return 'needs_attention';
   if (state.verifyUntil !== null) return 'verifying';
