@@ -4,7 +4,7 @@
  */
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Action } from '../src/contract/implement-action.ts';
-import type { Ledger } from '../src/ledger/ledger.ts';
+import type { Alert, Ledger } from '../src/ledger/ledger.ts';
 import { closeOperation } from '../src/operation/close-operation.ts';
 import type { OperationDeps, OperationLog } from '../src/operation/deps.ts';
 import type { FaultPoints } from '../src/operation/faults.ts';
@@ -12,9 +12,13 @@ import { performOperation } from '../src/operation/perform-operation.ts';
 import { resolveOperation } from '../src/operation/resolve-operation.ts';
 import { rollbackOperation } from '../src/operation/rollback-operation.ts';
 import type { TaskActivities } from '../src/task/activity-api.ts';
+import type { Plan } from '../src/task/plan.ts';
+import type { AlertDue } from '../src/task/state.ts';
 import { asActivity } from './activity-failure.ts';
 import { withRuntime } from './activity-runtime.ts';
+import { planEdit } from './plan-edit.ts';
 import { planTask } from './plan-task.ts';
+import { previewOperation } from './preview-operation.ts';
 
 export interface TaskActivityDeps {
   ledger: Ledger;
@@ -55,18 +59,32 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities {
       ),
     closeOperation: (request) => asActivity(log, () => closeOperation({ ledger }, request)),
     resolveOperation: (request) => asActivity(log, () => resolveOperation({ ledger }, request)),
-    recordNotes: ({ plan, taskId, journal }) =>
+    recordNotes: ({ plan, taskId, journal, alert }) =>
       asActivity(log, () =>
         ledger.appendAudit({
+          ...(alert && { alert: alertOf(plan, taskId, alert) }),
           taskId,
           operationId: plan.operationId,
           tenant: plan.principal.tenant,
           notes: journal,
         }),
       ),
+    previewOperation: (request) =>
+      asActivity(log, () =>
+        withRuntime((runtime) => previewOperation(operationDeps(request.plan.action), request, runtime)),
+      ),
+    planEdit: (request) =>
+      asActivity(log, () =>
+        Promise.resolve(planEdit(actionNamed(request.plan.action), request, deps.hashKey)),
+      ),
     planTask: ({ start, taskId }) =>
       asActivity(log, () =>
         planTask({ ledger, hashKey: deps.hashKey }, actionNamed(start.action), start, taskId),
       ),
   };
+}
+
+function alertOf(plan: Plan, taskId: string, { type, message, callId }: AlertDue): Alert {
+  const { operationId, action, principal } = plan;
+  return { type, message, taskId, operationId, action, tenant: principal.tenant, data: { callId } };
 }

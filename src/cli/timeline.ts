@@ -70,6 +70,36 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       ];
     case 'attempt_abort_requested':
       return ['attempt told to stop', ''];
+    case 'preview_scheduled':
+      return ['reading what to approve', event.data.callId];
+    case 'approval_opened':
+      return [
+        'approval asked for',
+        `${event.data.approval.callId}, until ${new Date(event.data.approval.expiresAt).toISOString()}`,
+      ];
+    case 'approval_given':
+      return ['approved, more are needed', `by ${event.data.by}`];
+    case 'challenge_failed':
+      return ['wrong phrase', `by ${event.data.by}`];
+    case 'approval_decided':
+      return [
+        event.data.decision,
+        `by ${event.data.by}${event.data.reason === undefined ? '' : `: ${event.data.reason}`}`,
+      ];
+    case 'approval_expired':
+      return ['nobody decided in time', event.data.outcome];
+    case 'decision_held':
+      return ['decision came early', `${event.data.decision.kind} by ${event.data.decision.by.subject}`];
+    case 'held_decision_taken':
+      return ['judging the early decision', ''];
+    case 'decision_ignored':
+      return ['decision changed nothing', `${event.data.kind} by ${event.data.by}: ${event.data.code}`];
+    case 'alert_recorded':
+      return ['alerted', event.data.type];
+    case 'interrupted':
+      return ['interrupted', `by ${event.data.by}`];
+    case 'resumed':
+      return ['resumed', `by ${event.data.by}`];
     case 'message_ignored':
       return ['message ignored', `${event.data.message}: ${event.data.code}`];
     case 'task_ended':

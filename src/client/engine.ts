@@ -5,6 +5,7 @@
  * Every method answers within its own deadline. Only `engine_unavailable` (and, for `start`, `invalid_configuration`)
  * is thrown: absence, closedness and silence of workers are answers.
  */
+import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
 import type { Resolution, TaskEvent } from '../task/event.ts';
 import type { Json } from '../task/json.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
@@ -52,8 +53,15 @@ export type ResultAnswer =
   /** Not ended when the deadline came. */
   | { kind: 'open' };
 
-export type DeliveryAnswer =
-  | { kind: 'answered'; reply: MessageReply }
+export interface WaitingTask {
+  taskId: string;
+  action: string;
+  status: string;
+  waitingSince: number;
+}
+
+export type DeliveryAnswer<Reply = MessageReply> =
+  | { kind: 'answered'; reply: Reply }
   /** No worker answered in time: sent as a signal, which the engine keeps until one does. */
   | { kind: 'stored' }
   | { kind: 'closed' }
@@ -73,6 +81,15 @@ export interface TaskEngine {
   result(taskId: string, deadline: number, signal?: AbortSignal): Promise<ResultAnswer>;
   cancel(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
   resolve(taskId: string, resolution: Resolution): Promise<DeliveryAnswer>;
+  interrupt(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
+  resume(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
+  /** The message's `decisionId` makes it safe that both the update and, without a worker, the signal arrive. */
+  decide(
+    taskId: string,
+    decision: DecisionMessage & { decisionId: string },
+  ): Promise<DeliveryAnswer<DecisionReply>>;
+  /** Tasks that wait for a person, longest first; from the engine's visibility, at most `limit`. */
+  waiting(tenant: string, limit: number): Promise<WaitingTask[]>;
   /** What the task was started with, from the first event of its history; null when that is gone or of another shape. */
   startedWith(taskId: string): Promise<PlannedStart | null>;
 }

@@ -10,6 +10,7 @@ import type { Principal } from '../task/plan.ts';
 import { toAnswer } from './answer.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { TaskEngine } from './engine.ts';
+import { approvalView, Decisions } from './decisions.ts';
 import { createHints } from './hints.ts';
 import type { Hints } from './hints.ts';
 import { attemptsOfRow, listTasks } from './list.ts';
@@ -18,6 +19,9 @@ import { Messenger } from './messenger.ts';
 import { Reader } from './reader.ts';
 import { Starter } from './starter.ts';
 import type {
+  DecisionAnswer,
+  DecisionInput,
+  InboxEntry,
   MessageAnswer,
   ResolutionInput,
   StartRequest,
@@ -28,6 +32,8 @@ import type {
 import type { TaskFacts } from './task-facts.ts';
 import { TemporalEngine } from './temporal-engine.ts';
 import { Waiter } from './waiter.ts';
+
+const INBOX_LIMIT_DEFAULT = 200;
 
 export interface HoldfastClientOptions {
   temporal: Client;
@@ -51,6 +57,7 @@ export class HoldfastClient implements TaskClient {
   readonly #starter: Starter;
   readonly #waiter: Waiter;
   readonly #messenger: Messenger;
+  readonly #decisions: Decisions;
 
   /** `engine` replaces Temporal; for tests that drive it by hand. */
   constructor(options: HoldfastClientOptions, engine?: TaskEngine) {
@@ -68,6 +75,7 @@ export class HoldfastClient implements TaskClient {
     this.#waiter = new Waiter(this.#deps, this.#reader);
     this.#starter = new Starter(this.#deps, this.#reader, this.#waiter);
     this.#messenger = new Messenger(this.#deps, this.#reader);
+    this.#decisions = new Decisions(this.#deps, this.#reader);
   }
 
   async start(request: StartRequest): Promise<TaskAnswer> {
@@ -91,7 +99,7 @@ export class HoldfastClient implements TaskClient {
       ...answer,
       events: events ?? [],
       attempts,
-      approval: null,
+      approval: approvalView(state),
       cancelAsked: facts.cancelRequested,
       nextEligibleAt: facts.nextEligibleAt,
       lastFailure: state?.lastFailure ?? row?.failure ?? null,
@@ -118,6 +126,25 @@ export class HoldfastClient implements TaskClient {
 
   resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer> {
     return this.#messenger.resolve(taskId, principal, resolution);
+  }
+
+  decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer> {
+    return this.#decisions.decide(taskId, principal, decision);
+  }
+
+  interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
+    return this.#messenger.interrupt(taskId, principal, reason);
+  }
+
+  resume(taskId: string, principal: Principal): Promise<MessageAnswer> {
+    return this.#messenger.resume(taskId, principal);
+  }
+
+  inbox(
+    principal: Principal,
+    { limit = INBOX_LIMIT_DEFAULT }: { limit?: number } = {},
+  ): Promise<InboxEntry[]> {
+    return this.#deps.engine.waiting(principal.tenant, limit);
   }
 
   async list(principal: Principal, filter: TaskFilter = {}): Promise<TaskAnswer[]> {

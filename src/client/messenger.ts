@@ -47,6 +47,20 @@ export class Messenger {
     return this.#send(taskId, principal.tenant, send, (open) => notInAttention(openStatusOf(open)));
   }
 
+  async interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
+    const message = {
+      by: principal.subject,
+      ...(reason !== undefined && { reason: reason.slice(0, REASON_LENGTH_MAX) }),
+    };
+    const send: Send = (id) => this.#deps.engine.interrupt(id, message);
+    return this.#send(taskId, principal.tenant, send, (open) => ended(openStatusOf(open)));
+  }
+
+  async resume(taskId: string, principal: Principal): Promise<MessageAnswer> {
+    const send: Send = (id) => this.#deps.engine.resume(id, { by: principal.subject });
+    return this.#send(taskId, principal.tenant, send, (open) => ended(openStatusOf(open)));
+  }
+
   async #send(
     taskId: string,
     tenant: string,

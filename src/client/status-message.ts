@@ -2,6 +2,7 @@
  * What a task's status says in words, for models and people. Pure and deterministic: the same state gives the same
  * text. An unknown outcome is said in words a model obeys (M1.5): not done, not failed, do not call again.
  */
+import type { AttentionAbout } from '../task/event.ts';
 import type { TaskEffect, TaskError, TaskStatus } from '../task/outcome.ts';
 
 export interface StatusFacts {
@@ -14,7 +15,8 @@ export interface StatusFacts {
   autoRetry: boolean;
   cancelRequested: boolean;
   stale: boolean;
-  attentionAbout: 'effect' | 'rollback' | null;
+  attentionAbout: AttentionAbout | null;
+  interrupted?: boolean;
   nextEligibleAt: number | null;
   isResultDropped: boolean;
 }
@@ -40,6 +42,8 @@ function mainText(facts: StatusFacts): string {
     case 'rolling_back':
       return `The effect is being undone. ${doNotCall(facts)}`;
     case 'needs_attention':
+      if (facts.attentionAbout === 'approval')
+        return `Nobody decided in time; nothing was sent. A person must ask again or give it up. ${doNotCall(facts)}`;
       return facts.attentionAbout === 'rollback'
         ? `The effect could not be undone; a person is alerted and must resolve it. ${doNotCall(facts)}`
         : `It is not known whether the effect took place: not done, not failed. A person is alerted and must resolve it. ${doNotCall(facts)}`;
@@ -85,6 +89,7 @@ function remarks(facts: StatusFacts): string[] {
     ...(status === 'completed' && facts.isResultDropped
       ? ['The result was too large to keep; its hash and size are.']
       : []),
+    ...(isOpen && facts.interrupted ? ['Interrupted by a person; nothing begins until it is resumed.'] : []),
     ...(isOpen && facts.attached ? ['Met an equal call that is still open.'] : []),
     ...(isOpen && !facts.autoRetry
       ? ['Called without an idempotency key: an unknown outcome will not be sent again automatically.']

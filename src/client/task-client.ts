@@ -9,6 +9,7 @@ import type { JsonObject } from '../task/json.ts';
 import type { Json } from '../task/json.ts';
 import type { TaskEvent } from '../task/event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
+import type { DecisionCode, DecisionKind, OpenApproval } from '../task/approval.ts';
 import type { Principal } from '../task/plan.ts';
 import type { AttemptView, TaskState } from '../task/state.ts';
 import type { Alert, AuditEntry } from '../ledger/ledger.ts';
@@ -25,6 +26,8 @@ export interface StartRequest {
 
 /** A `TaskOutcome` with its result resolved (references fetched from the ledger). */
 export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
+  /** S7.1: nothing begins until somebody resumes it. */
+  interrupted?: boolean;
   result: Json;
   /** Set when the result was too large to keep: its hash and size. */
   resultDropped?: { sha256: string; bytes: number };
@@ -40,7 +43,8 @@ export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
 export interface TaskDetail extends TaskAnswer {
   events: TaskEvent[];
   attempts: AttemptView[];
-  approval: null;
+  /** What a person is asked for just now (S4.7); null when nobody is. */
+  approval: ApprovalView | null;
   cancelAsked: boolean;
   nextEligibleAt: number | null;
   lastFailure: TaskState['lastFailure'];
@@ -66,6 +70,13 @@ export interface TaskClient {
   ): Promise<TaskAnswer>;
   cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer>;
   resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer>;
+  /** S4: the first decision applied wins; `accepted` false says why this one changed nothing. */
+  decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer>;
+  /** S7.1: pauses whatever the task is doing; a second one changes nothing. */
+  interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer>;
+  resume(taskId: string, principal: Principal): Promise<MessageAnswer>;
+  /** Who waits for a person, longest first. */
+  inbox(principal: Principal, options?: { limit?: number }): Promise<InboxEntry[]>;
   list(
     principal: Principal,
     filter?: { status?: string; action?: string; limit?: number },
@@ -78,3 +89,46 @@ export type ResolutionInput =
   | { as: 'applied'; result?: Json; note?: string }
   | { as: 'not_applied'; note?: string }
   | { as: 'abandoned'; note?: string };
+
+export interface DecisionInput {
+  kind: DecisionKind;
+  /** Default: the approval that is open just now. Give it where a person saw one and may be late. */
+  callId?: string;
+  /** Default: a new one. Sent again under the same id, a decision gets its first answer. */
+  decisionId?: string;
+  fingerprint?: string;
+  /** S4.6: the phrase, typed back. */
+  challengeAnswer?: string;
+  /** With `edit`. */
+  arguments?: JsonObject;
+  reason?: string;
+  channel?: 'direct' | 'mcp';
+}
+
+export interface DecisionAnswer {
+  accepted: boolean;
+  /** A code of src/task/approval.ts, or `requested` when no worker answered and the engine keeps the decision. */
+  code: DecisionCode | 'requested';
+  status: string;
+  message?: string;
+}
+
+/** What an approver sees and decides by (S4.1, S4.7). */
+export interface ApprovalView extends Pick<
+  OpenApproval,
+  'callId' | 'openedAt' | 'expiresAt' | 'fingerprint' | 'view' | 'roles' | 'approvedBy'
+> {
+  quorum: number;
+  requesterMayDecide: boolean;
+  mayAnswerOverMcp: boolean;
+  onExpiry: string;
+  /** S4.6: the phrase to type back; null where none is asked for. */
+  challenge: string | null;
+}
+
+export interface InboxEntry {
+  taskId: string;
+  action: string;
+  status: string;
+  waitingSince: number;
+}

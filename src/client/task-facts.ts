@@ -4,6 +4,7 @@
  */
 import type { OperationRow } from '../ledger/ledger.ts';
 import { alreadyDecided } from '../task/ends.ts';
+import type { AttentionAbout } from '../task/event.ts';
 import type { OpenStatus, TaskOutcome, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
@@ -13,7 +14,8 @@ export interface TaskFacts extends TaskOutcome {
   tenant: string;
   attached: boolean;
   stale: boolean;
-  attentionAbout: 'effect' | 'rollback' | null;
+  attentionAbout: AttentionAbout | null;
+  interrupted: boolean;
   nextEligibleAt: number | null;
   createdAt: number;
   updatedAt: number;
@@ -30,6 +32,7 @@ export function factsOfState(state: TaskState, tenant: string, row: OperationRow
     attached: false,
     stale: false,
     attentionAbout: state.phase.kind === 'needs_attention' ? state.phase.about : null,
+    interrupted: state.interrupted,
     nextEligibleAt: state.nextEligibleAt,
     createdAt: row?.createdAt ?? state.startedAt,
     updatedAt: state.updatedAt,
@@ -48,6 +51,7 @@ export function factsOfOutcome(
     attached: false,
     stale: false,
     attentionAbout: null,
+    interrupted: false,
     nextEligibleAt: null,
     ...times,
   };
@@ -73,6 +77,7 @@ export function factsOfRow(row: OperationRow, options: { stale: boolean; replaye
     attached: false,
     stale: options.stale && end === null,
     attentionAbout: row.attentionAbout,
+    interrupted: false,
     nextEligibleAt: null,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
@@ -112,6 +117,7 @@ export function openFacts(known: Pick<TaskFacts, 'taskId' | 'tenant' | 'action' 
     attached: false,
     stale: false,
     attentionAbout: null,
+    interrupted: false,
     nextEligibleAt: null,
     updatedAt: known.createdAt,
   };

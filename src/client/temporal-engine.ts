@@ -16,16 +16,25 @@ import {
 } from '@temporalio/common';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import {
+  approveSignal,
   cancelSignal,
   cancelUpdate,
+  decideUpdate,
+  editSignal,
   eventsQuery,
+  interruptSignal,
+  interruptUpdate,
+  rejectSignal,
   resolveSignal,
   resolveUpdate,
+  resumeSignal,
+  resumeUpdate,
   SEARCH_ATTRIBUTES,
   taskQuery,
   WORKFLOW_ACTION,
 } from '../../workflows/messages.ts';
 import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
+import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
 import type { Resolution, TaskEvent } from '../task/event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { TaskState } from '../task/state.ts';
@@ -38,6 +47,7 @@ import type {
   ResultAnswer,
   StartAnswer,
   TaskEngine,
+  WaitingTask,
 } from './engine.ts';
 
 /** A start outlives short outages: within this the Temporal client retries, under the same workflow id. */
@@ -55,6 +65,8 @@ const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 const TENANT = defineSearchAttributeKey(SEARCH_ATTRIBUTES.tenant, 'KEYWORD');
 const ACTION = defineSearchAttributeKey(SEARCH_ATTRIBUTES.action, 'KEYWORD');
+const STATUS = defineSearchAttributeKey(SEARCH_ATTRIBUTES.status, 'KEYWORD');
+const WAITING_SINCE = defineSearchAttributeKey(SEARCH_ATTRIBUTES.waitingSince, 'DATETIME');
 
 export interface TemporalEngineOptions {
   temporal: Client;
@@ -162,7 +174,62 @@ export class TemporalEngine implements TaskEngine {
     );
   }
 
-  async #deliver(update: () => Promise<MessageReply>, signal: () => Promise<void>): Promise<DeliveryAnswer> {
+  async interrupt(taskId: string, message: CancelMessage): Promise<DeliveryAnswer> {
+    const handle = this.#handle(taskId);
+    return this.#deliver(
+      () => handle.executeUpdate<MessageReply, [CancelMessage]>(interruptUpdate.name, { args: [message] }),
+      () => handle.signal(interruptSignal, message),
+    );
+  }
+
+  async resume(taskId: string, message: CancelMessage): Promise<DeliveryAnswer> {
+    const handle = this.#handle(taskId);
+    return this.#deliver(
+      () => handle.executeUpdate<MessageReply, [CancelMessage]>(resumeUpdate.name, { args: [message] }),
+      () => handle.signal(resumeSignal, message),
+    );
+  }
+
+  async decide(
+    taskId: string,
+    decision: DecisionMessage & { decisionId: string },
+  ): Promise<DeliveryAnswer<DecisionReply>> {
+    const handle = this.#handle(taskId);
+    const signal = { approve: approveSignal, edit: editSignal, reject: rejectSignal }[decision.kind];
+    return this.#deliver(
+      () =>
+        handle.executeUpdate(decideUpdate, { args: [decision], updateId: `decide-${decision.decisionId}` }),
+      () => handle.signal(signal, decision),
+    );
+  }
+
+  async waiting(tenant: string, limit: number): Promise<WaitingTask[]> {
+    const query = `HoldfastTenant = ${quoted(tenant)} AND HoldfastStatus IN ('awaiting_approval', 'needs_attention') AND ExecutionStatus = 'Running'`;
+    const found: WaitingTask[] = [];
+    try {
+      for await (const execution of this.#temporal.workflow.list({
+        query,
+        pageSize: Math.min(limit, 1_000),
+      })) {
+        const attributes = execution.typedSearchAttributes;
+        found.push({
+          taskId: execution.workflowId,
+          action: attributes.get(ACTION) ?? '',
+          status: attributes.get(STATUS) ?? '',
+          waitingSince: attributes.get(WAITING_SINCE)?.getTime() ?? execution.startTime.getTime(),
+        });
+        if (found.length >= limit) break;
+      }
+    } catch (error) {
+      throw engineError(error);
+    }
+    return found.sort((one, other) => one.waitingSince - other.waitingSince);
+  }
+
+  async #deliver<Reply>(
+    update: () => Promise<Reply>,
+    signal: () => Promise<void>,
+  ): Promise<DeliveryAnswer<Reply>> {
     try {
       return { kind: 'answered', reply: await this.#within(ANSWER_DEADLINE_MS, update) };
     } catch (error) {
@@ -179,7 +246,7 @@ export class TemporalEngine implements TaskEngine {
   }
 
   /** The engine answers "not found" for messages to closed and to unknown workflows alike. */
-  async #whyNotFound(taskId: string): Promise<DeliveryAnswer> {
+  async #whyNotFound(taskId: string): Promise<{ kind: 'absent' } | { kind: 'closed' }> {
     const record = await this.record(taskId);
     return record.kind === 'absent' ? { kind: 'absent' } : { kind: 'closed' };
   }
@@ -241,4 +308,9 @@ function isPlannedStart(value: unknown): value is PlannedStart {
   return (
     typeof value === 'object' && value !== null && 'plan' in value && 'input' in value && 'ordinal' in value
   );
+}
+
+/** A string literal of the visibility query language. */
+function quoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

@@ -11,10 +11,21 @@ import { sensitivePatterns } from './sensitive.ts';
 
 /** Who must decide before the action runs (S4). */
 export interface ApprovalRule {
-  /** Any one of these roles may decide. At least one. */
-  roles: string[];
-  /** How long the approval stays open. */
+  /** Any one of these roles may decide. Default: anybody of the tenant but the requester. */
+  roles?: string[];
+  /** Distinct approvers needed, 1 to 10. Default 1. */
+  quorum?: number;
+  /** S4.5: the requester may decide its own call. Default false. */
+  requesterMayDecide?: boolean;
+  /** How long the approval stays open, at most 365 d. Default 24 h; none of the action's deadlines runs meanwhile. */
   expiresIn?: Duration;
+  /** S4.4: `deny` (default) ends the task, `halt` asks a person, `remind` alerts and keeps it open, `escalate` lets `escalateTo` decide too, once. */
+  onExpiry?: 'deny' | 'halt' | 'remind' | 'escalate';
+  escalateTo?: string[];
+  /** S4.6: what the approver types back. An action whose rollback is `none` has one made from the call's facts by default. */
+  challenge?: string;
+  /** M7.3: may be answered over the MCP connection that asked. Default false, and never with a challenge. */
+  mayAnswerOverMcp?: boolean;
 }
 
 export interface DeadlinesDefinition {

@@ -110,9 +110,24 @@ export const ERROR_CODES = {
   },
   approval_required: {
     meaning:
-      'Policy asks for a person’s approval first, which this version can not collect. Nothing was started.',
+      'Policy asks for a person’s approval first, which can not be collected here. Nothing was started.',
     retryable: false,
     action: 'Call with arguments below the policy’s threshold, or let a person act directly.',
+  },
+  approval_not_open: {
+    meaning: 'No approval of this task is open.',
+    retryable: true,
+    action: 'Read the task; where its approval is still being prepared, decide again in a moment.',
+  },
+  approval_rejected: {
+    meaning: 'A person rejected the call. Nothing was sent.',
+    retryable: false,
+    action: 'Ask the person who rejected it; the same key may be called again.',
+  },
+  approval_expired: {
+    meaning: 'Nobody decided in time. Nothing was sent.',
+    retryable: true,
+    action: 'Call again with the same key; a new approval opens.',
   },
   task_not_found: {
     meaning: 'No task of that id that this principal may see.',

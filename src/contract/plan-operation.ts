@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { EffectClass, Plan, Principal } from '../task/plan.ts';
 import { validateArguments } from './arguments.ts';
+import { approvalFor } from './approval-policy.ts';
 import type { ActionContract } from './define-action.ts';
 import { HoldfastError } from './error.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -54,8 +55,8 @@ export interface PlannedOperation {
  * Validates the call and freezes everything its run depends on.
  *
  * Throws `invalid_key`, `invalid_arguments` (`details.issues`: path, message, expected), `payload_too_large` (above
- * 1 MiB), `approval_required` (the contract's rule asks for a person), `encryption_key_required` (sensitive fields and
- * no `hashKey`), `invalid_contract` (the approval rule throws). Nothing was reserved or started then.
+ * 1 MiB), `encryption_key_required` (sensitive fields and no `hashKey`), `invalid_contract` (the approval rule throws or
+ * answers nonsense). Nothing was reserved or started then.
  */
 export function planOperation(action: Action, request: PlanRequest): PlannedOperation {
   const { contract } = action;
@@ -63,7 +64,7 @@ export function planOperation(action: Action, request: PlanRequest): PlannedOper
   const keyed = request.key !== undefined;
   const key = keyed ? checkKey(request.key) : generateKey();
   const { sent, input } = validateArguments(contract, request.args);
-  checkApproval(contract, input);
+  const approval = approvalFor(contract, input);
   const hide = hiderOf(contract, principal.tenant, request.hashKey);
   const [hiddenSent, hiddenInput] = [hide(sent), hide(input)];
   const print = (value: Json) => fingerprintOf(principal.tenant, contract.name, value);
@@ -85,8 +86,9 @@ export function planOperation(action: Action, request: PlanRequest): PlannedOper
       ...frozenTerms(contract),
       handlers,
       autoRetry: keyed || contract.effect === 'safe',
-      inline: isInline(contract, handlers),
+      inline: approval === null && isInline(contract, handlers),
       recorded: true,
+      approval,
     },
     input,
     reservation: {
@@ -111,35 +113,11 @@ function frozenTerms(contract: ActionContract) {
   };
 }
 
-/** S2.13. Approvals never get here; without a verify handler its deadline is never spent. */
+/** S2.13. Without a verify handler its deadline is never spent. */
 function isInline(contract: ActionContract, handlers: Plan['handlers']): boolean {
   const { attemptMs, verifyMs } = contract.deadlines;
   const longestMs = attemptMs + (handlers.verify ? verifyMs : 0);
   return contract.inline !== false && contract.effect !== 'unsafe' && longestMs <= LIMITS.inlineMsMax.value;
-}
-
-function checkApproval(contract: ActionContract, input: JsonObject): void {
-  if (contract.approval === undefined) return;
-  let rule: unknown;
-  try {
-    rule = contract.approval(structuredClone(input));
-  } catch (cause) {
-    // Fails closed: a policy that can't be evaluated permits nothing.
-    throw new HoldfastError(
-      'invalid_contract',
-      `The approval rule of ${contract.name} threw; nothing was started.`,
-      { cause },
-    );
-  }
-  if (!rule) return;
-  const roles =
-    typeof rule === 'object' && 'roles' in rule && Array.isArray(rule.roles) ? rule.roles.map(String) : [];
-  const who = roles.length > 0 ? `someone with role ${roles.join(' or ')}` : 'a person';
-  throw new HoldfastError(
-    'approval_required',
-    `${contract.name} with these arguments needs the approval of ${who}. Nothing was started.`,
-    { details: { roles } },
-  );
 }
 
 /**

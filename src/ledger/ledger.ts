@@ -109,7 +109,13 @@ export type Written = { kind: 'written'; row: OperationRow } | { kind: 'stale'; 
 
 /** A message for a person, committed with the state it announces (S6.5, S9). */
 export interface Alert {
-  type: 'verify_failed' | 'needs_attention' | 'rollback_failed' | 'possible_duplicate';
+  type:
+    | 'verify_failed'
+    | 'needs_attention'
+    | 'rollback_failed'
+    | 'possible_duplicate'
+    | 'approval_expired'
+    | 'approval_reminder';
   taskId: string;
   operationId: string;
   tenant: string;
@@ -228,6 +234,8 @@ export interface Transitions {
     operationId: string;
     tenant: string;
     notes: AuditNote[];
+    /** Committed to the outbox with them. */
+    alert?: Alert;
   }): Promise<void>;
 }
 
