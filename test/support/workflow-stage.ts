@@ -51,8 +51,12 @@ export class WorkflowStage {
   }
 
   /** With its worker running, unless `idle`. */
-  static async open(kind: TestServerKind, options: { idle?: boolean } = {}): Promise<WorkflowStage> {
-    const [server, codePath] = await Promise.all([openTestServer(kind), workflowBundleFile()]);
+  static async open(
+    on: TestServerKind | TestServer,
+    options: { idle?: boolean } = {},
+  ): Promise<WorkflowStage> {
+    const opening = typeof on === 'string' ? openTestServer(on) : on;
+    const [server, codePath] = await Promise.all([opening, workflowBundleFile()]);
     const stage = new WorkflowStage(server, codePath);
     if (options.idle !== true) await stage.startWorker();
     return stage;
@@ -90,7 +94,7 @@ export class WorkflowStage {
       maxHeartbeatThrottleInterval: 100,
       shutdownGraceTime: 1_000,
       ...options,
-    } as WorkerOptions);
+    });
   }
 
   private activities(): TaskActivities {
@@ -120,7 +124,7 @@ export class WorkflowStage {
       workflowId,
       args: [argument as ActionArgument],
       ...options,
-    } as WorkflowStartOptions<typeof action>);
+    });
     return { handle, scripted };
   }
 
