@@ -138,7 +138,7 @@ function ledgerOver(store: Store): Ledger {
     findByTask: (taskId) => reads.findByTask(queries, taskId),
     list: (filter) => read((db) => reads.list(db, filter)),
     attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
-    audit: (filter) => read((db) => reads.audit(db, filter)),
+    audit: (filter) => read((db) => reads.audit(db, queries, filter)),
     verifyAudit: (filter) => read((db) => verifyAudit(db, filter)),
     putPayload: (tenant, value) => inTransaction((tx) => putPayload(tx, tenant, value), 'repeat'),
     getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
