@@ -5,7 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto'; // CommonJS whose names Node can't see
+import type { temporal } from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
 import { openTestServer } from '../../src/testing/test-server.ts';
@@ -173,7 +174,7 @@ export async function eventsOf(handle: ActionHandle): Promise<HistoryEvent[]> {
   return (await handle.fetchHistory()).events ?? [];
 }
 
-const { EventType } = temporal.api.enums.v1;
+const { EventType } = proto.temporal.api.enums.v1;
 
 /** The history's event types in order, without prefix, and without the workflow tasks that carry them. */
 export async function historyOf(handle: ActionHandle): Promise<string[]> {
