@@ -93,9 +93,9 @@ export class Waiter {
   /** Reading asks a worker; without someone to tell, only a change that could end the wait is worth that. */
   async #isWorthReading(taskId: string, wake: Wake, options: WaitOptions): Promise<boolean> {
     if (options.onChange !== undefined || wake.kind === 'result') return true;
-    if (wake.kind === 'hint' && !isEnd(wake.hint.status))
-      return wake.hint.status === undefined || wake.hint.status === 'needs_attention';
-    return this.#isNewInLedger(taskId);
+    if (wake.kind !== 'hint') return this.#isNewInLedger(taskId);
+    const { status } = wake.hint;
+    return status === undefined || status === 'needs_attention' || isEnd(status);
   }
 
   async #isNewInLedger(taskId: string): Promise<boolean> {

@@ -4,11 +4,15 @@ import type { Plan } from '../task/plan.ts';
 import { contractError } from './define-action.ts';
 import type { ActionContract, Defect } from './define-action.ts';
 import type { ActionHandlers, AnyHandlers } from './handlers.ts';
+import { rehearsalDefects } from './rehearsal.ts';
+import type { Rehearsal } from './rehearsal.ts';
 
 /** A contract with the handlers that keep it. Handlers are called with validated input only. */
 export interface Action<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodType = z.ZodType> {
   readonly contract: ActionContract<Input, Output>;
   readonly handlers: AnyHandlers;
+  /** How it is rehearsed (S6.6). */
+  readonly rehearsal?: Rehearsal;
 }
 
 const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 'verifyRollback'] as const;
@@ -18,15 +22,25 @@ const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 've
  * no `verify` and no reason for it (S2.6); `inBand` or `compensate` without `rollback`, or without a proof that it
  * worked (`verifyRollback`, or a `lookup` declared conclusive); `conclusive` or `plain` declared without `lookup`; a conditional `execute` that takes no
  * context and so can't pass `operationId` on (field case 3); a handler that is no function, or not a known one.
+ * `rehearsal` says how `holdfast rehearse` calls the action and counts its effects; tasks never use it.
  */
 export function implementAction<Input extends z.ZodObject, Output extends z.ZodType>(
   contract: ActionContract<Input, Output>,
   handlers: ActionHandlers<z.output<Input>, z.output<Output>>,
+  { rehearsal }: { rehearsal?: Rehearsal<z.input<Input>> } = {},
 ): Action<Input, Output> {
   const given = handlers as unknown as AnyHandlers;
-  const defects = [...shapeDefects(given), ...handlerDefects(contract, given)];
+  const defects = [
+    ...shapeDefects(given),
+    ...handlerDefects(contract, given),
+    ...rehearsalDefects(rehearsal),
+  ];
   if (defects.length > 0) throw contractError(contract.name, defects);
-  return Object.freeze({ contract, handlers: Object.freeze({ ...given }) });
+  return Object.freeze({
+    contract,
+    handlers: Object.freeze({ ...given }),
+    ...(rehearsal && { rehearsal: rehearsal as unknown as Rehearsal }),
+  });
 }
 
 /** What of the handlers a plan freezes, so that the workflow can decide without calling one. */

@@ -34,4 +34,5 @@ export { ERROR_CODES, HoldfastError } from './error.ts';
 export type { ErrorCode } from './error.ts';
 export { implementAction } from './implement-action.ts';
 export type { Action } from './implement-action.ts';
+export type { RehearsedCall, Rehearsal } from './rehearsal.ts';
 export { sensitive } from './sensitive.ts';

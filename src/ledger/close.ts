@@ -224,7 +224,7 @@ export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert:
     .where('operation_id', '=', claim.operationId)
     .execute();
   const own = attempts.find(({ generation }) => generation === claim.generation);
-  if (!own || own.outcome === 'late') return;
+  if (own?.outcome === 'late' || (!own && held.record.late_outcome === stored(outcome))) return;
   unit.save(held, {
     by: 'recordLate',
     to: held.record.state,
@@ -232,7 +232,7 @@ export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert:
     event: 'operation.late_outcome',
     data: { late: { ordinal: claim.ordinal, attempt: claim.attempt, generation: claim.generation } },
   });
-  endAttempt(unit, claim, 'late', held.now);
+  if (own) endAttempt(unit, claim, 'late', held.now);
   const others = attempts.filter(({ generation }) => generation !== claim.generation);
   if (others.some(mayHaveApplied)) unit.alert(alert);
 }

@@ -39,7 +39,8 @@ async function openStore({ url, nowMs, allowEphemeral = false }: LedgerOptions):
     }
     return SqliteStore.open({ path: isEphemeral ? ':memory:' : path, nowMs: nowMs ?? Date.now });
   }
-  if (/^postgres(ql)?:\/\//.test(url)) return new PostgresStore(url);
+  // An address that can't be read is told by name only: the driver's error would repeat it, password included.
+  if (/^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return new PostgresStore(url);
   throw new HoldfastError(
     'invalid_configuration',
     'The ledger’s address is neither `sqlite:FILE` nor `postgres://…`.',
@@ -97,6 +98,7 @@ const insideTransaction = new AsyncLocalStorage<true>();
 
 function ledgerOver(store: Store): Ledger {
   const listeners = new Set<() => void>();
+  let closing: Promise<void> | null = null;
   const announce = () => {
     for (const listener of listeners) listener();
   };
@@ -138,7 +140,7 @@ function ledgerOver(store: Store): Ledger {
     findByTask: (taskId) => reads.findByTask(queries, taskId),
     list: (filter) => read((db) => reads.list(db, filter)),
     attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
-    audit: (filter) => read((db) => reads.audit(db, filter)),
+    audit: (filter) => read((db) => reads.audit(db, queries, filter)),
     verifyAudit: (filter) => read((db) => verifyAudit(db, filter)),
     putPayload: (tenant, value) => inTransaction((tx) => putPayload(tx, tenant, value), 'repeat'),
     getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
@@ -155,7 +157,7 @@ function ledgerOver(store: Store): Ledger {
     now: () => guard(() => store.now()),
     check: () => guard(() => check(store)),
     migrate: () => guard(() => migrate(store)),
-    close: () => guard(() => store.close()),
+    close: () => guard(() => (closing ??= store.close())),
   };
 }
 
@@ -169,6 +171,9 @@ async function runUnit<T>(tx: Tx, work: (unit: Unit) => Promise<T>, onAlert: () 
   return answer;
 }
 
+/** A handler's transaction takes well under a second (S2.8); on SQLite every other writer waits for it. */
+const WORK_BOUND_MS = 10_000;
+
 /** S2.8. Never run twice: what the caller's work did besides the database is not ours to repeat. */
 async function transact<T>(
   store: Store,
@@ -181,7 +186,7 @@ async function transact<T>(
       const run: Run = (unitWork) => runUnit(tx, unitWork, () => (alerted = true));
       return insideTransaction.run(true, () => work(transitionsOver(run, tx), tx.kysely));
     },
-    { afterLostCommit: 'report', retry: false },
+    { afterLostCommit: 'report', retry: false, boundMs: WORK_BOUND_MS },
   );
   if (alerted) announce();
   return answer;

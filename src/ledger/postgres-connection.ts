@@ -27,6 +27,8 @@ export class StatementNames {
 }
 
 export class PostgresConnection extends Connection {
+  /** Its transaction is over: of no use to whoever kept it for later. */
+  #isOver = false;
   isBroken = false;
   /** From here on a lost connection leaves it open whether the work is in the database. */
   commitSent = false;
@@ -51,6 +53,7 @@ export class PostgresConnection extends Connection {
   }
 
   async query<Row>({ sql: text, parameters }: Statement): Promise<Row[]> {
+    this.#assertOpen();
     const { rows } = await this.#client.query<Row & object>({
       text,
       values: [...parameters],
@@ -61,6 +64,7 @@ export class PostgresConnection extends Connection {
 
   /** Sent at once, awaited by `commit`. */
   send({ sql: text, parameters }: Statement, rows?: number): void {
+    this.#assertOpen();
     // Without parameters a text may hold several statements, which can't be prepared.
     const query =
       parameters.length > 0 ? { text, values: [...parameters], ...this.#names.of(text) } : { text };
@@ -75,6 +79,7 @@ export class PostgresConnection extends Connection {
     if (this.isBroken)
       throw Object.assign(new Error('the connection was lost before the commit'), { code: '08006' });
     this.commitSent = true;
+    this.#isOver = true;
     const committed = this.#client.query('commit');
     committed.catch(() => undefined);
     for (const sent of this.#sent) await sent;
@@ -84,6 +89,7 @@ export class PostgresConnection extends Connection {
 
   /** Answers the error to throw: the one that made the others fail. */
   async rollBack(error: unknown): Promise<unknown> {
+    this.#isOver = true;
     const [settled] = await Promise.all([
       Promise.allSettled(this.#sent),
       this.#client.query('rollback').catch(() => (this.isBroken = true)),
@@ -92,7 +98,12 @@ export class PostgresConnection extends Connection {
     return driverCode(error) === '25P02' && first ? first.reason : error;
   }
 
+  #assertOpen(): void {
+    assert(!this.#isOver, 'this transaction is over');
+  }
+
   override async executeQuery<Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    this.#assertOpen();
     const { rows, rowCount } = await this.#client.query<Row & object>(text, [...parameters]);
     return { rows, ...(rowCount !== null && { numAffectedRows: BigInt(rowCount) }) };
   }

@@ -14,13 +14,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely';
 import type { Kysely } from 'kysely';
 import pg from 'pg';
+import { bounded } from './bounded.ts';
 import { compilerOf, kyselyOn, kyselyOver } from './connection.ts';
 import type { DialectParts } from './connection.ts';
 import { PostgresConnection, StatementNames } from './postgres-connection.ts';
 import type { OperationTable, Schema } from './schema.ts';
 import { StatementCache } from './statement.ts';
 import type { Statement } from './statement.ts';
-import type { AfterLostCommit, Clock, LockedOperation, Store, Tx } from './store.ts';
+import type { Clock, LockedOperation, Store, TransactionOptions, Tx } from './store.ts';
 import { driverCode, isConnectionError, unavailable } from './store-error.ts';
 
 const CONNECTIONS_MAX = 10;
@@ -100,14 +101,11 @@ export class PostgresStore implements Store {
 
   read = this.query;
 
-  transaction = <T>(
-    work: (tx: Tx) => Promise<T>,
-    options: { afterLostCommit: AfterLostCommit; retry: boolean },
-  ): Promise<T> =>
+  transaction = <T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions): Promise<T> =>
     this.#repeating(options, async (connection) => {
       connection.send({ sql: BEGIN, parameters: [] });
       try {
-        const answer = await work(this.#tx(connection));
+        const answer = await bounded(work(this.#tx(connection)), options.boundMs);
         await connection.commit();
         return answer;
       } catch (error) {
@@ -124,7 +122,7 @@ export class PostgresStore implements Store {
   }
 
   async #repeating<T>(
-    { afterLostCommit, retry }: { afterLostCommit: AfterLostCommit; retry: boolean },
+    { afterLostCommit, retry }: TransactionOptions,
     work: (connection: PostgresConnection) => Promise<T>,
   ): Promise<T> {
     let isUnknown = false;

@@ -87,16 +87,17 @@ export async function attempts(db: Kysely<Schema>, operationId: string): Promise
  */
 export async function audit(
   db: Kysely<Schema>,
+  queries: Queries,
   filter: Parameters<Ledger['audit']>[0],
 ): Promise<AuditEntry[]> {
-  if ('taskId' in filter) return chainOf(db, filter.taskId);
+  if ('taskId' in filter) return chainOf(queries, filter.taskId);
   const entries: AuditEntry[] = [];
   const limit = Math.max(filter.limit ?? AUDIT_DEFAULT, 1);
   let last: ChainPlace | null = null;
   while (entries.length < limit) {
     const heads: ChainPlace[] = await chainsAfter(db, filter.tenant, last);
     for (const head of heads) {
-      for (const entry of await chainOf(db, head.task_id)) entries.push(entry);
+      for (const entry of await chainOf(queries, head.task_id)) entries.push(entry);
       if (entries.length >= limit) break;
     }
     last = heads.at(-1) ?? null;
@@ -127,13 +128,12 @@ async function chainsAfter(
   return heads.orderBy('created_at', 'desc').orderBy('task_id').limit(CHAINS_PER_READ).execute();
 }
 
-async function chainOf(db: Kysely<Schema>, taskId: string): Promise<AuditEntry[]> {
-  const records = await db
-    .selectFrom('audit')
-    .selectAll()
-    .where('task_id', '=', taskId)
-    .orderBy('seq')
-    .execute();
+async function chainOf({ read, statements }: Queries, taskId: string): Promise<AuditEntry[]> {
+  const records = await read<Schema['audit']>(
+    statements.get('chain of task', { taskId }, (db, slots) =>
+      db.selectFrom('audit').selectAll().where('task_id', '=', slots.taskId).orderBy('seq'),
+    ),
+  );
   return records.map(entryOf);
 }
 

@@ -13,22 +13,19 @@ import assert from 'node:assert/strict';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely';
-import type { CompiledQuery, QueryResult } from 'kysely';
+import type { Kysely } from 'kysely';
 import { HoldfastError } from '../contract/error.ts';
-import { Connection, compilerOf, kyselyOn } from './connection.ts';
+import { bounded } from './bounded.ts';
+import { compilerOf, kyselyOn } from './connection.ts';
 import type { DialectParts } from './connection.ts';
-import type { OperationTable } from './schema.ts';
+import type { OperationTable, Schema } from './schema.ts';
+import { SqliteConnection, SqliteTransaction, openDatabase, whileBusy } from './sqlite-connection.ts';
 import { StatementCache } from './statement.ts';
 import type { Statement } from './statement.ts';
-import type { Clock, LockedOperation, Store, Tx } from './store.ts';
+import type { Clock, LockedOperation, Store, TransactionOptions, Tx } from './store.ts';
 import { driverCode, unavailable } from './store-error.ts';
-
-/** How long a transaction asks for the write lock before it gives up. */
-const BUSY_BOUND_MS = 10_000;
-const STATEMENTS_CACHED_MAX = 500;
 
 const parts: DialectParts = {
   createAdapter: () => new SqliteAdapter(),
@@ -50,7 +47,6 @@ export class SqliteStore implements Store {
   readonly #nowMs: () => number;
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection;
-  readonly #writerKysely;
   #queue: Promise<unknown> = Promise.resolve();
 
   static async open({ path, nowMs }: SqliteOptions): Promise<SqliteStore> {
@@ -80,7 +76,6 @@ export class SqliteStore implements Store {
     this.#writer = new SqliteConnection(writer);
     this.#reader = reader === writer ? this.#writer : new SqliteConnection(reader);
     this.reads = kyselyOn(parts, this.#reader);
-    this.#writerKysely = kyselyOn(parts, this.#writer);
   }
 
   now = (): Promise<number> => Promise.resolve(this.#nowMs());
@@ -93,14 +88,16 @@ export class SqliteStore implements Store {
   read = <Row>({ sql: text, parameters }: Statement): Promise<Row[]> =>
     whileBusy(() => this.#reader.run(text, parameters).rows as Row[]);
 
-  transaction = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
+  transaction = <T>(work: (tx: Tx) => Promise<T>, { boundMs }: TransactionOptions): Promise<T> =>
     this.#exclusively(async () => {
       await whileBusy(() => this.#writer.run('begin immediate'));
+      const transaction = new SqliteTransaction(this.#writer);
       try {
-        const answer = await work(this.#tx());
-        this.#commit();
+        const answer = await bounded(work(this.#tx(transaction)), boundMs);
+        this.#commit(transaction);
         return answer;
       } catch (error) {
+        transaction.isOver = true;
         this.#writer.rollBack();
         throw error;
       }
@@ -133,26 +130,30 @@ export class SqliteStore implements Store {
   }
 
   /** After an error of the disk itself the commit record may still be found when the file is opened next. */
-  #commit(): void {
+  #commit(transaction: SqliteTransaction): void {
     try {
-      this.#writer.run('commit');
+      transaction.run('commit');
+      transaction.isOver = true;
     } catch (error) {
       throw unavailable(driverCode(error), 'unknown');
     }
   }
 
-  #tx(): Tx {
-    const writer = this.#writer;
+  #tx(transaction: SqliteTransaction): Tx {
+    let kysely: Kysely<Schema> | null = null;
     const query = <Row>({ sql: text, parameters }: Statement): Promise<Row[]> =>
-      Promise.resolve(writer.run(text, parameters).rows as Row[]);
+      Promise.resolve().then(() => transaction.run(text, parameters).rows as Row[]);
     return {
-      kysely: this.#writerKysely,
       statements: this.statements,
       clock: this.clock,
+      get kysely() {
+        return (kysely ??= kyselyOn(parts, transaction));
+      },
       now: this.now,
-      lockOperation: (operationId) => Promise.resolve(this.#lockOperation(operationId)),
-      send: ({ sql, parameters }, rows) => {
-        const { changes } = writer.run(sql, parameters);
+      lockOperation: (operationId) =>
+        Promise.resolve().then(() => this.#lockOperation(transaction, operationId)),
+      send: ({ sql: text, parameters }, rows) => {
+        const { changes } = transaction.run(text, parameters);
         if (rows !== undefined) assert.equal(changes, rows, 'a guarded write changed another number of rows');
       },
       query,
@@ -161,8 +162,8 @@ export class SqliteStore implements Store {
   }
 
   /** The open transaction holds the database's only write lock, so reading is locking. */
-  #lockOperation(operationId: string): LockedOperation | null {
-    const { sql, parameters } = this.statements.get('lock operation', { operationId }, (db, slots) =>
+  #lockOperation(transaction: SqliteTransaction, operationId: string): LockedOperation | null {
+    const { sql: text, parameters } = this.statements.get('lock operation', { operationId }, (db, slots) =>
       db
         .selectFrom('operation as o')
         .innerJoin('audit_head as h', 'h.task_id', 'o.task_id')
@@ -170,7 +171,7 @@ export class SqliteStore implements Store {
         .select(['h.seq as head_seq', 'h.hash as head_hash'])
         .where('o.operation_id', '=', slots.operationId),
     );
-    const [row] = this.#writer.run(sql, parameters).rows as (OperationTable & {
+    const [row] = transaction.run(text, parameters).rows as (OperationTable & {
       head_seq: number;
       head_hash: string;
     })[];
@@ -180,88 +181,11 @@ export class SqliteStore implements Store {
   }
 }
 
-class SqliteConnection extends Connection {
-  readonly #database: Database.Database;
-  readonly #prepared = new Map<string, Database.Statement>();
-
-  constructor(database: Database.Database) {
-    super();
-    this.#database = database;
-  }
-
-  run(
-    sql: string,
-    parameters: readonly unknown[] = [],
-  ): { rows: unknown[]; changes: number; insertId?: bigint } {
-    const statement = this.#prepare(sql);
-    if (statement.reader) return { rows: statement.all(...parameters), changes: 0 };
-    const { changes, lastInsertRowid } = statement.run(...parameters);
-    return { rows: [], changes, insertId: BigInt(lastInsertRowid) };
-  }
-
-  /** SQLite itself rolls back after some errors (a full disk), so there may be nothing left to roll back. */
-  rollBack(): void {
-    if (this.#database.inTransaction) this.run('rollback');
-  }
-
-  close(): void {
-    this.#prepared.clear();
-    this.#database.close();
-  }
-
-  /** Inside a transaction nothing is ever busy; a read may meet another process that recovers or closes the file. */
-  override async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const { rows, changes, insertId } = await whileBusy(() => this.run(sql, parameters));
-    return {
-      rows: rows as Row[],
-      numAffectedRows: BigInt(changes),
-      ...(insertId !== undefined && { insertId }),
-    };
-  }
-
-  #prepare(sql: string): Database.Statement {
-    const known = this.#prepared.get(sql);
-    if (known) return known;
-    if (this.#prepared.size >= STATEMENTS_CACHED_MAX) this.#prepared.clear();
-    const statement = this.#database.prepare(sql);
-    this.#prepared.set(sql, statement);
-    return statement;
-  }
-}
-
-/** Asks again while another process holds the lock. Jitter, so that those who met once don't meet again. */
-async function whileBusy<T>(work: () => T): Promise<T> {
-  for (const deadline = Date.now() + BUSY_BOUND_MS; ; await delay(1 + Math.random() * 8)) {
-    try {
-      return work();
-    } catch (error) {
-      if (!isBusy(error)) throw error;
-      if (Date.now() >= deadline) throw unavailable(driverCode(error), 'rolled_back');
-    }
-  }
-}
-
-async function openDatabase(path: string, pragmas: string[]): Promise<Database.Database> {
-  // timeout 0: the driver's own wait blocks the event loop.
-  const database = new Database(path, { timeout: 0 });
-  try {
-    for (const pragma of ['synchronous = FULL', 'foreign_keys = ON', ...pragmas]) {
-      await whileBusy(() => database.pragma(pragma));
-    }
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
 /** The file holds business data: only its owner may read it. */
 function createPrivately(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, 'a', 0o600));
 }
-
-const isBusy = (error: unknown): boolean => /^SQLITE_(BUSY|LOCKED)/.test(driverCode(error));
 
 /** statfs magic numbers of file systems whose locks or shared memory do not hold between hosts. */
 const SHARED_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([

@@ -54,19 +54,23 @@ export type AfterLostCommit =
   /** Only the caller can tell whether to repeat. */
   | 'report';
 
+export interface TransactionOptions {
+  afterLostCommit: AfterLostCommit;
+  /** May `work` be run again after the database provably rolled it back? */
+  retry: boolean;
+  /** After so long the transaction is rolled back, whatever `work` still does. */
+  boundMs?: number;
+}
+
 export interface Store extends Queries {
   readonly kind: 'sqlite' | 'postgres';
   /** For reads outside a transaction. */
   readonly reads: Kysely<Schema>;
   /**
-   * Runs `work` in one transaction (SQLite `BEGIN IMMEDIATE`, PostgreSQL READ COMMITTED) and commits. `work` may be run
-   * again from its start after the database provably rolled it back, so it must change nothing but the database.
-   * Throws what `work` throws, after rolling back.
+   * Runs `work` in one transaction (SQLite `BEGIN IMMEDIATE`, PostgreSQL READ COMMITTED) and commits. With `retry`,
+   * `work` must change nothing but the database. Throws what `work` throws, after rolling back.
    */
-  transaction<T>(
-    work: (tx: Tx) => Promise<T>,
-    options: { afterLostCommit: AfterLostCommit; retry: boolean },
-  ): Promise<T>;
+  transaction<T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions): Promise<T>;
   now(): Promise<number>;
   /** Throws `ledger_unsuitable` for a place no ledger may live in (S10.1). */
   checkPlace(): Promise<void>;

@@ -237,7 +237,7 @@ const RULES: readonly Rule[] = [
     by: 'recordLate',
     from: [...EVERY_STATE],
     to: [...EVERY_STATE],
-    guard: 'the claim was granted once and has not reported late before',
+    guard: 'the same attempt has not reported late before',
     together: 'audit, attempt, alert if another execution may have had an effect',
   },
 ];

@@ -3,3 +3,6 @@ export { createTestHoldfast } from './create-test-holdfast.ts';
 export type { TestHoldfast, TestHoldfastOptions } from './create-test-holdfast.ts';
 export { openTestServer } from './test-server.ts';
 export type { TestServer, TestServerKind } from './test-server.ts';
+export { rehearse } from './rehearsal/rehearse.ts';
+export type { RehearseOptions } from './rehearsal/rehearse.ts';
+export type { RehearsalReport, ScenarioReport } from './rehearsal/report.ts';

@@ -156,6 +156,29 @@ describe.each(fixture.STORES)('the audit on %s', (kind) => {
     }
   }, 60_000);
 
+  test('[S10.1] operations of one task share its chain, at one moment and through two connections', async () => {
+    const taskId = `task-${fixture.freshKey()}`;
+    const other = await place.another();
+    const works: Work[] = [];
+    for (let index = 0; index < 6; index += 1) works.push(await fixture.reserved(place.ledger, { taskId }));
+    const run = async (ledger: Place['ledger'], work: Work) => {
+      for (let attempt = 1; attempt <= 5; attempt += 1) {
+        await ledger.release(await fixture.claimed(ledger, work, attempt), fixture.NOT_SENT);
+      }
+      const claim = await fixture.claimed(ledger, work, 6);
+      await ledger.commit(claim, fixture.RESULT, { verified: true, how: 'executed', end: null });
+    };
+    await Promise.all(works.map((work, index) => run(index % 2 ? other : place.ledger, work)));
+    await Promise.all([place.ledger, other].map((ledger) => ledger.recordEnd(taskId, fixture.COMPLETED)));
+    expect(await place.ledger.verifyAudit({ taskId })).toEqual({
+      ok: true,
+      tasks: 1,
+      entries: 6 * (1 + 12 + 1),
+    });
+    for (const work of works)
+      expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ end: fixture.COMPLETED });
+  });
+
   test('[S10.3] notes ride in the transaction of the change, before it, with the journal’s own time', async () => {
     const work = await fixture.reserved(place.ledger);
     await place.ledger.claim(fixture.claimRequest(work, 1, { notes: [NOTE] }));

@@ -1,11 +1,12 @@
 // S8, S9, S10.1, interfaces.md "Sizes" and "Tables": what the ledger keeps besides operations, and how a store is opened.
 import { AssertionError } from 'node:assert';
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Transitions } from '../../src/ledger/ledger.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
 import { deferred } from '../support/deferred.ts';
 import * as fixture from './ledger-fixture.ts';
@@ -213,6 +214,21 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       expect(outcomes.filter((outcome) => outcome === 'closed')).toHaveLength(9);
     });
 
+    test('[S2.8] a transaction kept for later is of no use', async () => {
+      const work = await fixture.reserved(place.ledger);
+      const kept: { transitions?: Transitions; tx?: Kysely<unknown> } = {};
+      await place.ledger.transaction((transitions, tx) => {
+        Object.assign(kept, { transitions, tx });
+        return Promise.resolve();
+      });
+      await expect(kept.transitions?.claim(fixture.claimRequest(work, 1))).rejects.toBeInstanceOf(
+        AssertionError,
+      );
+      const late = async () => sql`update operation set attempt = 9`.execute(kept.tx as Kysely<unknown>);
+      await expect(late()).rejects.toBeInstanceOf(AssertionError);
+      expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ state: 'reserved', attempt: 0 });
+    });
+
     test('[S2.8] the ledger itself can’t be called from inside, which would wait for ever', async () => {
       const work = await fixture.reserved(place.ledger);
       const nested = place.ledger.transaction(() => place.ledger.claim(fixture.claimRequest(work, 1)));
@@ -283,6 +299,19 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
         });
       } finally {
         await other.close();
+      }
+    });
+
+    test('[S10.1] a ledger that is closed says so, however often it is closed', async () => {
+      const other = await place.another();
+      await other.close();
+      await other.close();
+      for (const call of [
+        () => other.find('op_x'),
+        () => other.list({ tenant: 'acme' }),
+        () => other.reserve(fixture.reservation(fixture.freshKey())),
+      ]) {
+        await expect(call()).rejects.toMatchObject({ code: 'ledger_unavailable' });
       }
     });
 
@@ -413,7 +442,10 @@ describe('a PostgreSQL ledger', () => {
   });
 
   test('[S10.1] any address that is neither is refused', async () => {
-    await expect(openLedger({ url: 'mysql://x' })).rejects.toMatchObject({ code: 'invalid_configuration' });
-    expect(existsSync('mysql:')).toBe(false);
+    for (const url of ['mysql://x', `postgres://ada:${CANARY}@host:no-port/db`, 'ledger.db']) {
+      const error: unknown = await openLedger({ url }).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'invalid_configuration' });
+      expect(JSON.stringify(error) + String((error as Error).stack)).not.toContain(CANARY);
+    }
   });
 });

@@ -23,7 +23,17 @@ async function standing(kind: StoreKind, action: string, point: 'after_intent' |
   const { taskId, operationId } = await client.start(call);
   await worker.reached(1);
   const engine = await system.engine();
-  return { worker, client, call, taskId, operationId, engine, namespace: system.temporal.namespace };
+  return {
+    store,
+    taskQueue,
+    worker,
+    client,
+    call,
+    taskId,
+    operationId,
+    engine,
+    namespace: system.temporal.namespace,
+  };
 }
 
 /** The first workflow task's completion: what comes after it is done again. */
@@ -45,11 +55,11 @@ async function resetToStart({
 const ACTIONS = ['target_conditional', 'target_unsafe_lookup'];
 
 describe.each(STORES)('an operator, on %s', (kind) => {
-  test.each(ACTIONS)(
-    '[S2.12] crash by activity reset while %s has been applied: still one effect',
-    async (action) => {
+  test.each(ACTIONS.flatMap((action) => ['goes on', 'dies'].map((then) => ({ action, then }))))(
+    '[S2.12] crash by activity reset while $action has been applied, and its worker $then: still one effect',
+    async ({ action, then }) => {
       const task = await standing(kind, action, 'after_effect');
-      const { engine, namespace, taskId, operationId, worker, client } = task;
+      const { engine, namespace, taskId, operationId, worker, client, store, taskQueue } = task;
       const [pending] = (await engine.workflow.getHandle(taskId).describe()).raw.pendingActivities ?? [];
       await engine.workflowService.resetActivity({
         namespace,
@@ -57,10 +67,12 @@ describe.each(STORES)('an operator, on %s', (kind) => {
         id: String(pending?.activityId),
         resetHeartbeat: true,
       });
-      await worker.order({ order: 'goOn' });
+      if (then === 'goes on') await worker.order({ order: 'goOn' });
+      else await worker.kill();
+      const standby = then === 'dies' ? await system.worker(store, { taskQueue }).ready() : worker;
       expect(await outcomeOf(client, taskId)).toMatchObject({ status: 'completed', effect: 'applied' });
       expect(await system.target.count(operationId)).toBe(1);
-      await worker.kill();
+      await standby.kill();
     },
   );
 

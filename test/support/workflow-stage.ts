@@ -5,7 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto'; // CommonJS whose names Node can't see
+import type { temporal } from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
 import { openTestServer } from '../../src/testing/test-server.ts';
@@ -51,8 +52,12 @@ export class WorkflowStage {
   }
 
   /** With its worker running, unless `idle`. */
-  static async open(kind: TestServerKind, options: { idle?: boolean } = {}): Promise<WorkflowStage> {
-    const [server, codePath] = await Promise.all([openTestServer(kind), workflowBundleFile()]);
+  static async open(
+    on: TestServerKind | TestServer,
+    options: { idle?: boolean } = {},
+  ): Promise<WorkflowStage> {
+    const opening = typeof on === 'string' ? openTestServer(on) : on;
+    const [server, codePath] = await Promise.all([opening, workflowBundleFile()]);
     const stage = new WorkflowStage(server, codePath);
     if (options.idle !== true) await stage.startWorker();
     return stage;
@@ -90,7 +95,7 @@ export class WorkflowStage {
       maxHeartbeatThrottleInterval: 100,
       shutdownGraceTime: 1_000,
       ...options,
-    } as WorkerOptions);
+    });
   }
 
   private activities(): TaskActivities {
@@ -120,7 +125,7 @@ export class WorkflowStage {
       workflowId,
       args: [argument as ActionArgument],
       ...options,
-    } as WorkflowStartOptions<typeof action>);
+    });
     return { handle, scripted };
   }
 
@@ -169,7 +174,7 @@ export async function eventsOf(handle: ActionHandle): Promise<HistoryEvent[]> {
   return (await handle.fetchHistory()).events ?? [];
 }
 
-const { EventType } = temporal.api.enums.v1;
+const { EventType } = proto.temporal.api.enums.v1;
 
 /** The history's event types in order, without prefix, and without the workflow tasks that carry them. */
 export async function historyOf(handle: ActionHandle): Promise<string[]> {

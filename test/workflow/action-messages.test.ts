@@ -6,16 +6,7 @@ import type { TaskEvent } from '../../src/task/event.ts';
 import type { OperationOutcome, TaskOutcome } from '../../src/task/outcome.ts';
 import type { MessageReply } from '../../workflows/messages.ts';
 import { deferred } from '../support/deferred.ts';
-import {
-  attention,
-  committed,
-  mismatch,
-  notSent,
-  notYet,
-  rateLimited,
-  released,
-  unknown,
-} from '../support/outcomes.ts';
+import { attention, committed, mismatch, notYet, rateLimited, released } from '../support/outcomes.ts';
 import type { PlanOverrides } from '../support/plans.ts';
 import { away } from '../support/scripted-activities.ts';
 import type { ActivityScript } from '../support/scripted-activities.ts';
@@ -119,7 +110,7 @@ describe.each(WAYS)('a cancel %s', (way, cancel) => {
       const context = Context.current();
       asked.resolve();
       const beat = setInterval(() => context.heartbeat(), 50);
-      return context.cancelled.finally(() => clearInterval(beat)) as Promise<never>;
+      return context.cancelled.finally(() => clearInterval(beat));
     };
     const played = await begin(
       { attempt: [untilCancelled, released], close: [CLOSED] },

@@ -1,0 +1,194 @@
+/**
+ * `rehearse(action)`: the user's own handlers against the user's own (test) target through every crash point, each
+ * failure class, verification and rollback failures, cancels and duplicate deliveries (S6.6).
+ *
+ * Guarantees: each scenario is a real operation under a key of its own, run by a real worker on a real Temporal server;
+ * the target's own count is the oracle; the user's ledger and Temporal are never touched.
+ * Does not: clean up the target, where some forty effects remain; rehearse approvals, or the engine's own death.
+ */
+import { randomUUID } from 'node:crypto';
+import { HoldfastError } from '../../contract/error.ts';
+import type { Action } from '../../contract/implement-action.ts';
+import { planOperation } from '../../contract/plan-operation.ts';
+import { redact } from '../../contract/redact.ts';
+import type { Rehearsal } from '../../contract/rehearsal.ts';
+import type { Json, JsonObject } from '../../task/json.ts';
+import { END } from './endings.ts';
+import { eachAtMost } from './at-once.ts';
+import { oracleOf } from './oracle.ts';
+import { perform } from './perform.ts';
+import type { Performed, Performance } from './perform.ts';
+import type { RehearsalReport, ScenarioReport } from './report.ts';
+import type { Scenario } from './scenario.ts';
+import { CLEAN, SCENARIOS } from './scenarios/index.ts';
+import { Stage } from './stage.ts';
+import type { StageOptions } from './stage.ts';
+
+export interface RehearseOptions extends Partial<Rehearsal>, StageOptions {
+  /** Only scenarios whose group or name contains this. The clean run is always there. */
+  only?: string;
+  /** How many operations at a time, 1 to 32. Default 6; 1 where the operations of a target get in each other's way. */
+  atOnce?: number;
+  /** Told of each scenario as it ends. */
+  onScenario?(report: ScenarioReport, done: number, of: number): void;
+}
+
+const AT_ONCE = 6;
+const AT_ONCE_MAX = 32;
+
+/** What is to be played, and what is not. */
+interface Programme {
+  played: { group: string; scenario: Scenario }[];
+  skipped: RehearsalReport['skipped'];
+}
+
+/**
+ * Options win over the action's own `rehearsal`. Throws `invalid_arguments` where the arguments do not fit the contract,
+ * and `invalid_configuration` where nobody says how to count.
+ */
+export async function rehearse(action: Action, options: RehearseOptions = {}): Promise<RehearsalReport> {
+  const { argsOf, rehearsal } = directions(action, options);
+  const startedAt = Date.now();
+  const stage = await Stage.open(action, options);
+  try {
+    const oracle = oracleOf(rehearsal, action.contract, stage.holdfast.ledger);
+    const play = (group: string, scenario: Scenario, cleanResult: Json | undefined): Promise<Performed> => {
+      const key = `rehearsal-${randomUUID()}`;
+      const performance: Performance = {
+        stage,
+        oracle,
+        group,
+        scenario,
+        key,
+        args: argsOf(key),
+        cleanResult,
+      };
+      return perform(performance);
+    };
+    const programme = programmeOf(stage, options.only);
+    const performed = await playAll(programme, play, options);
+    const reports: ScenarioReport[] = [];
+    for (const { recount } of performed) reports.push(await recount());
+    return await reported(stage, action, {
+      scenarios: reports,
+      skipped: programme.skipped,
+      notes: notesOf(stage, rehearsal),
+      args: argsOf(reports[0]?.key ?? 'rehearsal'),
+      startedAt,
+    });
+  } finally {
+    await stage.close();
+  }
+}
+
+/** The options over the action's own; checked before anything is started. */
+function directions(action: Action, options: RehearseOptions) {
+  const { name } = action.contract;
+  const { args, count, undone } = { ...action.rehearsal, ...given(options) };
+  if (count === undefined) {
+    throw new HoldfastError(
+      'invalid_configuration',
+      `Nobody says how the target counts the effects of ${name}. Write it beside the handlers: ` +
+        'implementAction(contract, handlers, { rehearsal: { args, count: async (operationId) => … } }).',
+      { details: { action: name } },
+    );
+  }
+  const argsOf = (key: string): JsonObject => (typeof args === 'function' ? args(key) : (args ?? {}));
+  checkArguments(action, argsOf('rehearsal'));
+  return { argsOf, rehearsal: { count, ...(undone && { undone }) } };
+}
+
+function given({ args, count, undone }: RehearseOptions): Partial<Rehearsal> {
+  return { ...(args && { args }), ...(count && { count }), ...(undone && { undone }) };
+}
+
+/** Throws what the first call would. */
+function checkArguments(action: Action, args: JsonObject): void {
+  const { approval: _policy, ...contract } = action.contract;
+  const principal = { tenant: 'rehearsal', subject: 'rehearsal', roles: [] };
+  planOperation({ ...action, contract }, { args, key: 'rehearsal', principal, hashKey: new Uint8Array(32) });
+}
+
+function programmeOf({ terms }: Stage, only: string | undefined): Programme {
+  const programme: Programme = { played: [], skipped: [] };
+  for (const { group, scenarios } of SCENARIOS) {
+    for (const scenario of scenarios) {
+      const reason =
+        only !== undefined && !`${group} ${scenario.name}`.includes(only)
+          ? 'left out by `only`'
+          : (scenario.unless?.(terms) ?? null);
+      if (reason === null) programme.played.push({ group, scenario });
+      else programme.skipped.push({ group, scenario: scenario.name, reason });
+    }
+  }
+  return programme;
+}
+
+type Play = (group: string, scenario: Scenario, cleanResult: Json | undefined) => Promise<Performed>;
+
+/** The clean run first: what does not work when nothing goes wrong is not worth rehearsing further. */
+async function playAll(programme: Programme, play: Play, options: RehearseOptions): Promise<Performed[]> {
+  const of = programme.played.length + 1;
+  const performed: Performed[] = [];
+  const note = (each: Performed): void => {
+    performed.push(each);
+    options.onScenario?.(each.report, performed.length, of);
+  };
+  for (const scenario of CLEAN.scenarios) note(await play(CLEAN.group, scenario, undefined));
+  const clean = performed[0];
+  if (clean?.report.end !== END.completed) {
+    const reason = 'the clean run did not complete';
+    programme.skipped.unshift(
+      ...programme.played.map(({ group, scenario }) => ({ group, scenario: scenario.name, reason })),
+    );
+    return performed;
+  }
+  const cleanResult = clean.answer?.result;
+  const order = new Map(programme.played.map(({ scenario }, index) => [scenario.name, index]));
+  const atOnce = Math.min(Math.max(1, options.atOnce ?? AT_ONCE), AT_ONCE_MAX);
+  await eachAtMost(atOnce, programme.played, async ({ group, scenario }) =>
+    note(await play(group, scenario, cleanResult)),
+  );
+  const rank = ({ report }: Performed): number => order.get(report.scenario) ?? -1;
+  return performed.toSorted((left, right) => rank(left) - rank(right));
+}
+
+function notesOf({ terms }: Stage, { undone }: Pick<Rehearsal, 'undone'>): string[] {
+  return [
+    ...(undone === undefined && terms.noRollback === null
+      ? ['Without `undone` a rollback that undoes twice goes unseen.']
+      : []),
+    ...(terms.effect === 'unsafe'
+      ? [
+          'Nobody dedupes: a worker frozen between intent and send that wakes later sends a second time (S2.11).',
+        ]
+      : []),
+  ];
+}
+
+type Found = Pick<RehearsalReport, 'scenarios' | 'skipped' | 'notes' | 'args'> & { startedAt: number };
+
+async function reported(stage: Stage, { contract }: Action, found: Found): Promise<RehearsalReport> {
+  const { scenarios, skipped, notes, args, startedAt } = found;
+  const broken = scenarios.flatMap(({ scenario, broken: promises }) =>
+    promises.map((promise) => `${scenario}: ${promise}`),
+  );
+  return {
+    action: contract.name,
+    contractVersion: contract.version,
+    effect: contract.transactional ? `${contract.effect}, transactional` : contract.effect,
+    lookup: stage.terms.lookup,
+    rollback: contract.rollback.kind,
+    onCancel: contract.onCancel,
+    args: redact(args, contract.sensitive.input) as JsonObject,
+    ok: broken.length === 0,
+    broken,
+    scenarios,
+    skipped,
+    notes,
+    startedAt: new Date(startedAt).toISOString(),
+    durationMs: Date.now() - startedAt,
+    node: process.version,
+    audit: await stage.holdfast.ledger.audit({ tenant: stage.principal.tenant, limit: 100_000 }),
+  };
+}

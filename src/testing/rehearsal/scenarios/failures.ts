@@ -1,0 +1,95 @@
+/** Each class of failure (S5), thrown around the user's own `execute`. */
+import { ActionFailure, unknown } from '../../../contract/handlers.ts';
+import { END } from '../endings.ts';
+import { IN_ONE_TRANSACTION, first } from '../scenario.ts';
+import type { Scenario, ScenarioGroup } from '../scenario.ts';
+import type { Script } from '../scripts.ts';
+import { afterDone, afterNothing, withRetry } from './doubt.ts';
+
+const RETRY_AFTER_MS = 100;
+
+/** What a connection that broke at the wrong moment looks like. */
+const broken = (): Error => new Error('rehearsed: the connection was reset');
+
+type Execute = NonNullable<Script['execute']>;
+
+/** The first call only. */
+const once =
+  (fail: Execute): Execute =>
+  (call) =>
+    call.turn === 1 ? fail(call) : call.real();
+
+const nothingSent: Execute = () => Promise.reject(ActionFailure.notSent('rehearsed: connection refused'));
+
+/** The target does it, and its answer never arrives. */
+const replyLost: Execute = async ({ real }) => {
+  await real();
+  throw broken();
+};
+
+const failures: Scenario[] = [
+  {
+    name: 'not sent: the connection is refused once',
+    rules: ['S5'],
+    script: () => ({ execute: once(nothingSent) }),
+    allowed: (terms) => (terms.retries > 0 ? [END.completed] : [END.refused]),
+  },
+  {
+    name: 'not sent: the connection is refused every time',
+    rules: ['S5', 'S5.2'],
+    script: () => ({ execute: nothingSent }),
+    allowed: () => [END.refused],
+  },
+  {
+    name: 'rate limited once',
+    rules: ['S5'],
+    script: () => ({
+      execute: once(() => Promise.reject(ActionFailure.rateLimited('rehearsed: later', RETRY_AFTER_MS))),
+    }),
+    allowed: (terms) => (terms.retries > 0 ? [END.completed] : [END.refused]),
+  },
+  {
+    name: 'refused for good',
+    rules: ['S5'],
+    script: () => ({ execute: () => Promise.reject(ActionFailure.permanent('rehearsed: refused')) }),
+    allowed: () => [END.refused],
+  },
+  {
+    name: 'connection lost before the call took place',
+    rules: ['S5', 'S2.4'],
+    script: () => ({ execute: once(() => Promise.reject(broken())) }),
+    allowed: (terms) => withRetry(terms, afterNothing(terms)),
+  },
+  {
+    name: 'answer lost once',
+    rules: ['S5', 'S2.4'],
+    script: () => ({ execute: once(replyLost) }),
+    allowed: (terms) => withRetry(terms, afterDone(terms)),
+  },
+  {
+    name: 'answer lost every time',
+    rules: ['S5', 'S3.5'],
+    unless: ({ effect }) => (effect === 'safe' ? 'a safe action may be asked again at will' : null),
+    script: () => ({ execute: replyLost }),
+    allowed: ({ transactional, lookup }) =>
+      transactional ? [END.refused] : [lookup === 'none' ? END.person : END.completed],
+  },
+  {
+    name: 'answer lost, and the target can’t be asked',
+    rules: ['S5.1', 'S2.4'],
+    unless: ({ effect, lookup, transactional }) =>
+      first(
+        transactional && IN_ONE_TRANSACTION,
+        effect === 'safe' && 'a safe action may be asked again at will',
+        lookup === 'none' && 'there is no look-up: the scenarios before show it',
+      ),
+    script: () => ({
+      execute: once(replyLost),
+      lookup: () => Promise.resolve(unknown('rehearsed: the target can’t tell')),
+    }),
+    allowed: ({ effect, retries }) =>
+      effect === 'conditional' && retries > 0 ? [END.completed] : [END.person],
+  },
+];
+
+export const FAILURES: ScenarioGroup = { group: 'failure', scenarios: failures };

@@ -1,0 +1,19 @@
+/** Every scenario of an action's rehearsal, in the order of the report. */
+import type { ScenarioGroup } from '../scenario.ts';
+import { CANCELS } from './cancels.ts';
+import { CRASHES } from './crashes.ts';
+import { DELIVERIES } from './deliveries.ts';
+import { FAILURES } from './failures.ts';
+import { ROLLBACKS } from './rollbacks.ts';
+import { VERIFICATION } from './verification.ts';
+
+export { CLEAN } from './clean.ts';
+
+export const SCENARIOS: readonly ScenarioGroup[] = [
+  CRASHES,
+  FAILURES,
+  VERIFICATION,
+  ROLLBACKS,
+  CANCELS,
+  DELIVERIES,
+];

@@ -1,0 +1,121 @@
+/**
+ * Where a rehearsal takes place: a Holdfast of its own, with the user's action under scripts.
+ *
+ * Owns the server (unless one was given), the ledger and the worker; all of them are gone after `close`. The user's own
+ * ledger and Temporal are never touched: what is real is the target.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Kysely } from 'kysely';
+import { deriveHmacKey, HoldfastClient, parseEncryptionKeys } from '../../client/index.ts';
+import type { ActionContract } from '../../contract/define-action.ts';
+import type { Action } from '../../contract/implement-action.ts';
+import type { Json, JsonObject } from '../../task/json.ts';
+import { createTestHoldfast } from '../create-test-holdfast.ts';
+import type { TestHoldfast } from '../create-test-holdfast.ts';
+import type { TestServer, TestServerKind } from '../test-server.ts';
+import { Scene } from './scene.ts';
+import { Scripts } from './scripts.ts';
+import { rehearsable, termsOf } from './terms.ts';
+import type { Terms } from './terms.ts';
+
+/** What a task may take beyond its own deadlines, on a busy machine. */
+const PATIENCE_MS = 60_000;
+
+export interface StageOptions {
+  server?: TestServer | TestServerKind;
+  store?: string;
+  setup?(ledger: Kysely<unknown>): Promise<void>;
+}
+
+export class Stage {
+  readonly terms: Terms;
+  readonly holdfast: TestHoldfast;
+  readonly action: Action;
+  /** Keys mean something within a tenant alone: rehearsals on one server or store never meet. */
+  readonly principal = { tenant: `rehearsal-${randomUUID()}`, subject: 'rehearsal', roles: [] };
+  readonly #scripts: Scripts;
+  readonly #hashKey: Uint8Array | undefined;
+
+  private constructor(
+    action: Action,
+    terms: Terms,
+    scripts: Scripts,
+    holdfast: TestHoldfast,
+    hashKey: Uint8Array | undefined,
+  ) {
+    this.action = action;
+    this.terms = terms;
+    this.#scripts = scripts;
+    this.holdfast = holdfast;
+    this.#hashKey = hashKey;
+  }
+
+  static async open(given: Action, options: StageOptions): Promise<Stage> {
+    const scripts = new Scripts();
+    const { contract } = rehearsable(given);
+    const action: Action = Object.freeze({ contract, handlers: scripts.direct(given.handlers) });
+    const isSecret = contract.sensitive.input.length + contract.sensitive.output.length > 0;
+    const encryptionKey = isSecret ? randomBytes(32).toString('base64') : undefined;
+    const hashKey = deriveHmacKey(parseEncryptionKeys(encryptionKey)) ?? undefined;
+    const holdfast = await createTestHoldfast({
+      actions: [action],
+      worker: false,
+      faults: scripts.faults,
+      // A running server's client has no key for this rehearsal's secrets.
+      server: isSecret ? 'local' : (options.server ?? 'local'),
+      ...(options.store !== undefined && { store: options.store }),
+      ...(encryptionKey !== undefined && { encryptionKey }),
+    });
+    try {
+      const { setup } = options;
+      if (setup) await holdfast.ledger.transaction((_transitions, tx) => setup(tx as Kysely<unknown>));
+      await holdfast.startWorker();
+    } catch (error) {
+      await holdfast.close();
+      throw error;
+    }
+    return new Stage(action, termsOf(given), scripts, holdfast, hashKey);
+  }
+
+  /** An operation of its own, under a contract of its own. */
+  scene(
+    args: JsonObject,
+    key: string,
+    contractOf: (contract: ActionContract) => ActionContract,
+    cleanResult: Json | undefined,
+  ): Scene {
+    const action: Action = { ...this.action, contract: contractOf(this.action.contract) };
+    const { attemptMs, verifyMs, settleMs } = action.contract.deadlines;
+    const scene = new Scene({
+      action,
+      key,
+      args,
+      cleanResult,
+      terms: this.terms,
+      client: this.#client(action, true),
+      otherClient: this.#client(action, false),
+      ledger: this.holdfast.ledger,
+      principal: this.principal,
+      hashKey: this.#hashKey,
+      patienceMs: PATIENCE_MS + 2 * (attemptMs + settleMs) + verifyMs,
+    });
+    this.#scripts.add(scene.operationId, scene.part);
+    return scene;
+  }
+
+  #client(action: Action, hearsHints: boolean): HoldfastClient {
+    const { temporal, ledger, taskQueue, hints } = this.holdfast;
+    return new HoldfastClient({
+      temporal,
+      ledger,
+      taskQueue,
+      actions: [action],
+      hmacKey: this.#hashKey ?? null,
+      ...(hearsHints && { hints }),
+    });
+  }
+
+  close(): Promise<void> {
+    return this.holdfast.close();
+  }
+}

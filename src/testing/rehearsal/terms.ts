@@ -1,0 +1,80 @@
+/**
+ * What an action promises, as far as a rehearsal's verdicts depend on it, and its contract with the waits shortened.
+ *
+ * Nothing that decides what happens is changed: effect class, lookup, rollback plan, cancel policy and the attempt's own
+ * deadline stay. Shortened are the pauses between tries, and how long a lost request may still be on its way. Policy
+ * (who must approve) is left out: what is rehearsed are the handlers.
+ */
+import type { ActionContract } from '../../contract/define-action.ts';
+import { handlersPresent } from '../../contract/implement-action.ts';
+import type { Action } from '../../contract/implement-action.ts';
+
+/** Each retry is a wait; three show what the rest would. */
+const RETRIES_MAX = 3;
+const INITIAL_INTERVAL_MS_MAX = 50;
+const INTERVAL_MS_MAX = 500;
+const SETTLE_MS_MAX = 1_000;
+/** A claim is renewed every third of this; shorter would be lost to a busy machine. */
+const HEARTBEAT_MS_MAX = 5_000;
+
+/** Facts of an action. */
+export interface Terms {
+  effect: ActionContract['effect'];
+  lookup: 'none' | 'plain' | 'conclusive';
+  /** Why there is no verify handler; null when there is one. */
+  noVerify: string | null;
+  /** Why nothing is ever rolled back; null when there is a rollback handler that may be called. */
+  noRollback: string | null;
+  hasVerifyRollback: boolean;
+  hasPrecondition: boolean;
+  onCancel: ActionContract['onCancel'];
+  cancelAttempt: ActionContract['cancelAttempt'];
+  transactional: boolean;
+  /** Retries of the rehearsal; 0 where the contract allows none. */
+  retries: number;
+}
+
+export function termsOf(action: Action): Terms {
+  const { contract, handlers } = action;
+  const { effect, onCancel, cancelAttempt, transactional, retry, rollback } = contract;
+  const undoes = rollback.kind === 'inBand' || rollback.kind === 'compensate';
+  return {
+    effect,
+    lookup: handlersPresent(action).lookup,
+    noVerify: handlers.verify === undefined ? (contract.noVerify ?? 'there is no verify handler') : null,
+    noRollback: undoes && effect !== 'safe' ? null : `rollback ${rollback.kind}: ${whyNot(rollback)}`,
+    hasVerifyRollback: handlers.verifyRollback !== undefined,
+    hasPrecondition: handlers.precondition !== undefined,
+    onCancel,
+    cancelAttempt,
+    transactional,
+    retries: Math.min(retry.maximumRetries, RETRIES_MAX),
+  };
+}
+
+function whyNot({ kind, reason }: ActionContract['rollback']): string {
+  return reason ?? (kind === 'outOfBand' ? 'a person undoes it' : 'nothing is undone');
+}
+
+/** The action as the rehearsal calls it. Always dispatched: every fault point is passed there. */
+export function rehearsable({ contract, handlers }: Action): Action {
+  const { approval: _policy, deadlines, retry, ...rest } = contract;
+  return Object.freeze({
+    handlers,
+    contract: Object.freeze({
+      ...rest,
+      inline: false as const,
+      attach: false,
+      deadlines: Object.freeze({
+        ...deadlines,
+        settleMs: Math.min(deadlines.settleMs, SETTLE_MS_MAX),
+        heartbeatMs: Math.min(deadlines.heartbeatMs, HEARTBEAT_MS_MAX),
+      }),
+      retry: Object.freeze({
+        maximumRetries: Math.min(retry.maximumRetries, RETRIES_MAX),
+        initialIntervalMs: Math.min(retry.initialIntervalMs, INITIAL_INTERVAL_MS_MAX),
+        maximumIntervalMs: Math.min(retry.maximumIntervalMs, INTERVAL_MS_MAX),
+      }),
+    }),
+  });
+}
