@@ -5,6 +5,7 @@ import type { TaskAnswer, TaskDetail } from '../client/task-client.ts';
 import { humanDuration, oneLine, tableLines } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 import { timelineOf } from './timeline.ts';
+import { writeApproval } from './approval-lines.ts';
 
 /** The object `call --json` prints; `task show --json` adds `events`, `attempts`, `approval` and `alerts`. */
 export function answerJson(answer: TaskAnswer): Record<string, unknown> {
@@ -91,10 +92,37 @@ export function writeTasks(terminal: Terminal, tasks: readonly TaskAnswer[], now
   }
 }
 
+/** Who waits for a person: for how long, for whom, until when. */
+export function writeWaiting(terminal: Terminal, tasks: readonly TaskDetail[], now: number): void {
+  if (tasks.length === 0) return terminal.write('nobody waits');
+  const columns = [
+    {
+      title: 'WAITING',
+      cell: (task: TaskDetail) => humanDuration(now - (task.approval?.openedAt ?? task.updatedAt)),
+    },
+    { title: 'ACTION', cell: (task: TaskDetail) => task.action, flexible: true },
+    { title: 'FOR', cell: (task: TaskDetail) => whomFor(task), flexible: true },
+    {
+      title: 'LEFT',
+      cell: (task: TaskDetail) => (task.approval ? humanDuration(task.approval.expiresAt - now) : ''),
+    },
+    { title: 'TASK', cell: (task: TaskDetail) => task.taskId },
+  ];
+  for (const line of tableLines(tasks, columns, terminal.width)) terminal.write(line);
+}
+
+function whomFor({ approval }: TaskDetail): string {
+  if (approval === null) return 'a resolution';
+  return approval.roles.length === 0 ? 'a decision' : approval.roles.join(' or ');
+}
+
 export function writeTimeline(terminal: Terminal, detail: TaskDetail): void {
   writeAnswer(terminal, detail);
   if (detail.nextEligibleAt !== null)
     terminal.write(`  next try at ${new Date(detail.nextEligibleAt).toISOString()}`);
+  if (detail.interrupted === true)
+    terminal.write(terminal.paint('yellow', '  interrupted: nothing begins until it is resumed'));
+  if (detail.approval !== null) writeApproval(terminal, detail.approval);
   terminal.write('');
   const columns = [
     { title: 'TIME', cell: (row: { at: number }) => new Date(row.at).toISOString().slice(11, 23) },

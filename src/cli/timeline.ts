@@ -19,6 +19,24 @@ export function timelineOf(events: readonly TaskEvent[]): TimelineRow[] {
   });
 }
 
+type PeopleEvent =
+  | 'cancel_requested'
+  | 'resolve_requested'
+  | 'resolve_scheduled'
+  | 'resolve_finished'
+  | 'preview_scheduled'
+  | 'approval_opened'
+  | 'approval_given'
+  | 'challenge_failed'
+  | 'approval_decided'
+  | 'approval_expired'
+  | 'decision_held'
+  | 'held_decision_taken'
+  | 'decision_ignored'
+  | 'alert_recorded'
+  | 'interrupted'
+  | 'resumed';
+
 function describe(event: TaskEvent): [what: string, detail: string] {
   switch (event.type) {
     case 'task_started':
@@ -49,12 +67,6 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       return ['closing', event.data.end.cause];
     case 'close_finished':
       return ['closed', event.data.outcome.kind === 'closed' ? '' : event.data.outcome.kind];
-    case 'resolve_requested':
-      return ['resolved by a person', `${event.data.resolution.as} by ${event.data.resolution.by}`];
-    case 'resolve_scheduled':
-      return ['taking the resolution over', ''];
-    case 'resolve_finished':
-      return ['resolution recorded', event.data.end === null ? 'the task goes on' : endLine(event.data.end)];
     case 'step_lost':
       return ['worker lost', event.data.failure.message];
     case 'backoff_scheduled':
@@ -63,13 +75,31 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       return ['retries spent', event.data.failure.message];
     case 'run_deadline_passed':
       return ['run deadline passed', 'no new execution begins'];
+    case 'attempt_abort_requested':
+      return ['attempt told to stop', ''];
+    case 'message_ignored':
+      return ['message ignored', `${event.data.message}: ${event.data.code}`];
+    case 'task_ended':
+      return [event.data.end.status, endLine(event.data.end)];
+    default:
+      return describeByPeople(event);
+  }
+}
+
+/** What people did or were asked. */
+function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [what: string, detail: string] {
+  switch (event.type) {
     case 'cancel_requested':
       return [
         'cancel requested',
         `by ${event.data.by}${event.data.reason === undefined ? '' : `: ${event.data.reason}`}`,
       ];
-    case 'attempt_abort_requested':
-      return ['attempt told to stop', ''];
+    case 'resolve_requested':
+      return ['resolved by a person', `${event.data.resolution.as} by ${event.data.resolution.by}`];
+    case 'resolve_scheduled':
+      return ['taking the resolution over', ''];
+    case 'resolve_finished':
+      return ['resolution recorded', event.data.end === null ? 'the task goes on' : endLine(event.data.end)];
     case 'preview_scheduled':
       return ['reading what to approve', event.data.callId];
     case 'approval_opened':
@@ -100,10 +130,6 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       return ['interrupted', `by ${event.data.by}`];
     case 'resumed':
       return ['resumed', `by ${event.data.by}`];
-    case 'message_ignored':
-      return ['message ignored', `${event.data.message}: ${event.data.code}`];
-    case 'task_ended':
-      return [event.data.end.status, endLine(event.data.end)];
     default:
       return event satisfies never;
   }

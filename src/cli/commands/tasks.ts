@@ -1,15 +1,20 @@
 /** `holdfast tasks` and `holdfast task show|watch|cancel|resolve ID`. */
 import { InvalidArgumentError } from 'commander';
+import type { HoldfastClient } from '../../client/index.ts';
 import type { ResolutionInput } from '../../client/task-client.ts';
+import type { Principal } from '../../task/plan.ts';
 import { parseCount, parseJsonOption } from '../arguments.ts';
 import { EXIT, exitCodeOfStatus } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
+import { addDecisionCommands } from './decisions.ts';
+import type { Report } from '../report.ts';
 import { withSession } from '../session.ts';
 import {
   answerJson,
   detailJson,
   paintStatus,
   writeAnswer,
+  writeWaiting,
   writeTasks,
   writeTimeline,
 } from '../task-lines.ts';
@@ -19,24 +24,32 @@ const LIST_MAXIMUM = 1_000;
 
 export function addTaskCommands(site: CommandSite): void {
   addList(site);
-  const task = site.program.command('task').description('one task: show, watch, cancel, resolve');
+  const task = site.program
+    .command('task')
+    .description('one task: show, watch, approve, edit, reject, cancel, interrupt, resume, resolve');
   addShow(site, task);
   addCancel(site, task);
   addResolve(site, task);
+  addDecisionCommands(site, task);
 }
 
 function addList({ program, run }: CommandSite): void {
   program
     .command('tasks')
     .description('list tasks, newest first')
-    .option('--status <status>', 'only these: open, ended, or a status such as needs_attention')
+    .option(
+      '--status <status>',
+      'only these: open, a status such as needs_attention, or input_required: all that wait for a person',
+    )
     .option('--action <name>', 'only calls of this action')
     .option('--limit <n>', `how many, at most ${LIST_MAXIMUM}`, '50')
     .action(
       run(async (report, options, given: { status?: string; action?: string; limit: string }) =>
         withSession(options, async ({ client, principal }) => {
+          const limit = parseCount('--limit', given.limit, LIST_MAXIMUM);
+          if (given.status === 'input_required') return listWaiting(report, client, principal, limit);
           const tasks = await client.list(principal, {
-            limit: parseCount('--limit', given.limit, LIST_MAXIMUM),
+            limit,
             ...(given.status !== undefined && { status: given.status }),
             ...(given.action !== undefined && { action: given.action }),
           });
@@ -45,6 +58,22 @@ function addList({ program, run }: CommandSite): void {
         }),
       ),
     );
+}
+
+/** Asked of each task itself: only it knows what it waits for, of whom, and until when. */
+async function listWaiting(
+  report: Report,
+  client: HoldfastClient,
+  principal: Principal,
+  limit: number,
+): Promise<number> {
+  const entries = await client.inbox(principal, { limit });
+  const tasks = await Promise.all(entries.map(({ taskId }) => client.detail(taskId, principal)));
+  report.answer(
+    tasks.map((task) => ({ ...answerJson(task), approval: task.approval })),
+    (terminal) => writeWaiting(terminal, tasks, Date.now()),
+  );
+  return EXIT.done;
 }
 
 type Group = CommandSite['program'];
