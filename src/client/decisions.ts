@@ -7,15 +7,14 @@
  * 3. A foreign task is not found (M2.6).
  */
 import { randomUUID } from 'node:crypto';
-import { approvalOf, openApproval } from '../task/approval.ts';
+import { openApproval } from '../task/approval.ts';
 import type { DecisionMessage } from '../task/approval.ts';
 import type { Principal } from '../task/plan.ts';
-import type { TaskState } from '../task/state.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { Reader, Reading } from './reader.ts';
-import type { ApprovalView, DecisionAnswer, DecisionInput } from './task-client.ts';
+import type { DecisionAnswer, DecisionInput } from './task-client.ts';
 
 const TERMINAL = ['completed', 'failed', 'cancelled'];
 
@@ -69,17 +68,4 @@ function openCallId({ state }: Reading): string {
     'approval_not_open',
     'No approval of this task is open just now; name one with `callId`.',
   );
-}
-
-/** What is asked of people just now; null when nothing is. */
-export function approvalView(state: TaskState | null): ApprovalView | null {
-  const open = state === null ? null : openApproval(state);
-  const rule = approvalOf(state?.plan ?? null);
-  if (open === null || rule === null) return null;
-  const { callId, openedAt, expiresAt, fingerprint, view, roles, approvedBy } = open;
-  const { quorum, requesterMayDecide, mayAnswerOverMcp, onExpiry, challenge } = rule;
-  return {
-    ...{ callId, openedAt, expiresAt, fingerprint, view, roles, approvedBy },
-    ...{ quorum, requesterMayDecide, mayAnswerOverMcp, onExpiry, challenge },
-  };
 }

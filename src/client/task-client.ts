@@ -28,6 +28,8 @@ export interface StartRequest {
 export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
   /** S7.1: nothing begins until somebody resumes it. */
   interrupted?: boolean;
+  /** What a person is asked for just now, where the task itself said so; read with the status, so that it costs no more. */
+  approval?: ApprovalView | null;
   result: Json;
   /** Set when the result was too large to keep: its hash and size. */
   resultDropped?: { sha256: string; bytes: number };

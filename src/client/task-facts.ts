@@ -9,6 +9,8 @@ import type { OpenStatus, TaskOutcome, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import { outcomeOf } from '../task/view.ts';
+import { approvalView } from './approval-view.ts';
+import type { ApprovalView } from './task-client.ts';
 
 export interface TaskFacts extends TaskOutcome {
   tenant: string;
@@ -16,6 +18,8 @@ export interface TaskFacts extends TaskOutcome {
   stale: boolean;
   attentionAbout: AttentionAbout | null;
   interrupted: boolean;
+  /** What a person is asked for; null when nobody is, or the task itself could not be asked. */
+  approval: ApprovalView | null;
   nextEligibleAt: number | null;
   createdAt: number;
   updatedAt: number;
@@ -33,6 +37,7 @@ export function factsOfState(state: TaskState, tenant: string, row: OperationRow
     stale: false,
     attentionAbout: state.phase.kind === 'needs_attention' ? state.phase.about : null,
     interrupted: state.interrupted,
+    approval: approvalView(state),
     nextEligibleAt: state.nextEligibleAt,
     createdAt: row?.createdAt ?? state.startedAt,
     updatedAt: state.updatedAt,
@@ -52,6 +57,7 @@ export function factsOfOutcome(
     stale: false,
     attentionAbout: null,
     interrupted: false,
+    approval: null,
     nextEligibleAt: null,
     ...times,
   };
@@ -78,6 +84,7 @@ export function factsOfRow(row: OperationRow, options: { stale: boolean; replaye
     stale: options.stale && end === null,
     attentionAbout: row.attentionAbout,
     interrupted: false,
+    approval: null,
     nextEligibleAt: null,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
@@ -118,6 +125,7 @@ export function openFacts(known: Pick<TaskFacts, 'taskId' | 'tenant' | 'action' 
     stale: false,
     attentionAbout: null,
     interrupted: false,
+    approval: null,
     nextEligibleAt: null,
     updatedAt: known.createdAt,
   };

@@ -123,8 +123,9 @@ export class Waiter {
   }
 }
 
-export function isSettled({ status }: TaskFacts): boolean {
-  return isEnd(status) || status === 'needs_attention';
+/** Waiting longer moves nothing: the task has ended, or a person is asked (and no cancel will end that in a moment). */
+export function isSettled({ status, approval, cancelRequested }: TaskFacts): boolean {
+  return isEnd(status) || status === 'needs_attention' || (approval !== null && !cancelRequested);
 }
 
 /** The row has its end before the workflow says so: it answers at once, while the engine is still being told. */

@@ -73,6 +73,7 @@ async function dev(options: GlobalOptions): Promise<number> {
   const say = (line: string): void => terminal.write(terminal.paint('dim', line));
   const stateDir = process.env['HOLDFAST_STATE_DIR'] ?? '.holdfast';
   ensureEncryptionKey(stateDir);
+  process.env['HOLDFAST_LOG_LEVEL'] ??= 'warn'; // people read this terminal
   const config = await loadCommandConfig(options);
   const engine = await startDevEngine(config.stateDir, say);
   const steps: DrainStep[] = [];
