@@ -1,13 +1,16 @@
 /** The gateway of a process that has a client: tools from the configuration, callers from its `auth`. */
+import { deriveRequestStateKey } from '../client/encryption-keys.ts';
 import { createGateway, toolOf } from '../gateway/index.ts';
 import type { Gateway, GatewayAuth } from '../gateway/index.ts';
 import type { Config, Holdfast } from '../../worker/index.ts';
 
 export function gatewayOf(config: Config, { client, log }: Pick<Holdfast, 'client' | 'log'>): Gateway {
+  const requestStateKey = deriveRequestStateKey(config.encryptionKeys);
   return createGateway({
     client,
     tools: config.actions.map(({ contract }) => toolOf(contract)),
     auth: authOf(config),
+    ...(requestStateKey && { requestStateKey }),
     ...(config.file.limits && { limits: definedOf(config.file.limits) }),
     log,
   });

@@ -133,7 +133,10 @@ export function writeTimeline(terminal: Terminal, detail: TaskDetail): void {
   const rows = timelineOf(detail.events);
   if (rows.length === 0)
     terminal.write(
-      terminal.paint('dim', 'no worker could be asked for the journal, or it is past retention; `holdfast audit show` has the record'),
+      terminal.paint(
+        'dim',
+        'no worker could be asked for the journal, or it is past retention; `holdfast audit show` has the record',
+      ),
     );
   else for (const line of tableLines(rows, columns, terminal.width)) terminal.write(line);
   for (const alert of detail.alerts) {

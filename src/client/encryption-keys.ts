@@ -2,7 +2,7 @@
  * The keys of HOLDFAST_ENCRYPTION_KEY: what encrypts payloads in the engine's histories, and what redaction hashes
  * with. Parsed once at start; no message here ever holds key material.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hkdfSync } from 'node:crypto';
 import { HoldfastError } from '../contract/error.ts';
 import { deriveHashKey } from '../contract/redact.ts';
 
@@ -40,6 +40,18 @@ export function parseEncryptionKeys(value: string | undefined): EncryptionKey[] 
 export function deriveHmacKey(keys: readonly EncryptionKey[]): Uint8Array | null {
   const oldest = keys.at(-1);
   return oldest ? deriveHashKey(oldest.bytes) : null;
+}
+
+/**
+ * The key under which gateways sign what a client carries from one round of a call to the next. The same for every
+ * gateway of one installation, and over a rotation, as that of {@link deriveHmacKey}.
+ */
+export function deriveRequestStateKey(keys: readonly EncryptionKey[]): Uint8Array | null {
+  const oldest = keys.at(-1);
+  if (!oldest) return null;
+  return Buffer.from(
+    hkdfSync('sha256', oldest.bytes, new Uint8Array(0), 'holdfast request state v1', 32),
+  );
 }
 
 function parseKey(text: string, position: number, count: number): EncryptionKey {

@@ -31,6 +31,7 @@ const RESULT_RETRY_MS = 1_000;
 const POLL_LATER_MS = 250;
 /** Hints come in bursts, one for each event; readers are told at most this often. */
 const CHANGE_INTERVAL_MS = 50;
+const MAY_WAIT_FOR_PERSON: ReadonlySet<string> = new Set(['needs_attention', 'awaiting_approval']);
 
 type Wake =
   | { kind: 'result'; answer: ResultAnswer }
@@ -95,13 +96,14 @@ export class Waiter {
     if (options.onChange !== undefined || wake.kind === 'result') return true;
     if (wake.kind !== 'hint') return this.#isNewInLedger(taskId);
     const { status } = wake.hint;
-    return status === undefined || status === 'needs_attention' || isEnd(status);
+    return status === undefined || MAY_WAIT_FOR_PERSON.has(status) || isEnd(status);
   }
 
   async #isNewInLedger(taskId: string): Promise<boolean> {
     try {
       const row = await this.#deps.ledger.findByTask(taskId);
-      return row === null || row.end !== null || row.state === 'attention';
+      // Still only reserved: it may wait for an approval, of which the row says nothing.
+      return row === null || row.end !== null || row.state === 'attention' || row.state === 'reserved';
     } catch (error) {
       if (isCode(error, 'ledger_unavailable')) return true;
       throw error;

@@ -8,8 +8,10 @@ import type {
   PlannedStart,
   ResultAnswer,
   TaskEngine,
+  WaitingTask,
 } from '../../src/client/engine.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
+import type { DecisionMessage, DecisionReply } from '../../src/task/approval.ts';
 import type { TaskEvent } from '../../src/task/event.ts';
 import type { TaskOutcome } from '../../src/task/outcome.ts';
 import { reduce } from '../../src/task/reduce.ts';
@@ -29,6 +31,11 @@ export class HandDrivenEngine implements TaskEngine {
   readonly starts = new Map<string, number>();
   isReachable = true;
   isWorkerAlive = true;
+  /** What the task answers to decisions. */
+  decisionReply: DecisionReply = { accepted: true, code: 'approved', status: 'running' };
+  readonly decisions: DecisionMessage[] = [];
+  /** The inbox. */
+  readonly waits: (WaitingTask & { tenant: string })[] = [];
   /** Awaited before each start; a gate for tests of what happens meanwhile. */
   beforeStart: (taskId: string) => Promise<void> = () => Promise.resolve();
   #closed: (() => void)[] = [];
@@ -90,6 +97,26 @@ export class HandDrivenEngine implements TaskEngine {
 
   async resolve(taskId: string): Promise<DeliveryAnswer> {
     return this.#tell(taskId, 'resolve');
+  }
+
+  async interrupt(taskId: string): Promise<DeliveryAnswer> {
+    return this.#tell(taskId, 'interrupt');
+  }
+
+  async resume(taskId: string): Promise<DeliveryAnswer> {
+    return this.#tell(taskId, 'resume');
+  }
+
+  async decide(taskId: string, decision: DecisionMessage): Promise<DeliveryAnswer<DecisionReply>> {
+    const delivery = this.#tell(taskId, decision.kind);
+    if (delivery.kind === 'answered' || delivery.kind === 'stored') this.decisions.push(decision);
+    return delivery.kind === 'answered' ? { kind: 'answered', reply: this.decisionReply } : delivery;
+  }
+
+  async waiting(tenant: string, limit: number): Promise<WaitingTask[]> {
+    this.#reach();
+    const own = this.waits.filter((wait) => wait.tenant === tenant);
+    return own.slice(0, limit).map(({ tenant: _tenant, ...wait }) => wait);
   }
 
   async startedWith(taskId: string): Promise<PlannedStart | null> {

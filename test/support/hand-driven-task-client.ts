@@ -3,6 +3,9 @@
  * per key, conflicts by path, attaching, `task_not_found` for foreign ids, waits that end with the task or the signal.
  */
 import type {
+  DecisionAnswer,
+  DecisionInput,
+  InboxEntry,
   MessageAnswer,
   StartRequest,
   TaskAnswer,
@@ -15,7 +18,7 @@ import type { TaskError } from '../../src/task/outcome.ts';
 import type { Principal } from '../../src/task/plan.ts';
 import { deferred } from './deferred.ts';
 
-type Method = 'start' | 'get' | 'wait' | 'cancel';
+type Method = 'start' | 'get' | 'wait' | 'cancel' | 'decide';
 
 interface HandDrivenTask {
   tenant: string;
@@ -30,6 +33,13 @@ const WAITS_FOR_PERSON: ReadonlySet<string> = new Set(['needs_attention', 'await
 export class HandDrivenTaskClient implements TaskClient {
   readonly starts: StartRequest[] = [];
   readonly cancels: { taskId: string; reason: string | undefined }[] = [];
+  readonly decisions: { taskId: string; principal: Principal; decision: DecisionInput }[] = [];
+  /** What the task answers to a decision, and what becomes of it. */
+  onDecision: (decision: DecisionInput, taskId: string) => DecisionAnswer = () => ({
+    accepted: true,
+    code: 'approved',
+    status: 'running',
+  });
   /** Waits that have not ended; 0 proves that a leaving caller freed its wait. */
   openWaits = 0;
   /** Actions that end at once, with what they answer. */
@@ -145,11 +155,28 @@ export class HandDrivenTaskClient implements TaskClient {
     return { accepted: true, code: 'requested', status: answer.status };
   }
 
+  async decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer> {
+    await this.#gate('decide');
+    const { answer } = this.#visible(taskId, principal);
+    this.decisions.push({ taskId, principal, decision });
+    if (ENDED.has(answer.status)) return { accepted: false, code: 'already_ended', status: answer.status };
+    return this.onDecision(decision, taskId);
+  }
+
   detail(): Promise<TaskDetail> {
     return unused('detail');
   }
   resolve(): Promise<MessageAnswer> {
     return unused('resolve');
+  }
+  interrupt(): Promise<MessageAnswer> {
+    return unused('interrupt');
+  }
+  resume(): Promise<MessageAnswer> {
+    return unused('resume');
+  }
+  inbox(): Promise<InboxEntry[]> {
+    return unused('inbox');
   }
   list(): Promise<TaskAnswer[]> {
     return unused('list');

@@ -8,11 +8,15 @@ import type {
   AttemptRequest,
   AuditNote,
   CloseRequest,
+  PlanEditRequest,
+  PlanEditResult,
   PlanTaskResult,
+  PreviewRequest,
   ResolveRequest,
   RollbackRequest,
   TaskActivities,
 } from '../../src/task/activity-api.ts';
+import type { JsonObject } from '../../src/task/json.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, TaskEnd } from '../../src/task/outcome.ts';
 import { committed } from './outcomes.ts';
 
@@ -26,6 +30,9 @@ export interface ActivityScript {
   close?: Answer<CloseRequest, CloseOutcome>[];
   resolve?: Answer<ResolveRequest, { end: TaskEnd | null }>[];
   plan?: Answer<PlanRequest, PlanTaskResult>[];
+  /** What an approver sees; unscripted: the arguments. */
+  preview?: Answer<PreviewRequest, { view: JsonObject }>[];
+  edit?: Answer<PlanEditRequest, PlanEditResult>[];
   /** Only for notes that are to fail: what is not scripted is kept in `notes`. */
   record?: Answer<NotesRequest, void>[];
 }
@@ -71,6 +78,12 @@ export class ScriptedActivities {
     resolveOperation: (request) =>
       this.answer('resolveOperation', this.script.resolve, request, { end: request.end }),
     planTask: (request) => this.answer('planTask', this.script.plan, request, null as never),
+    previewOperation: (request) =>
+      this.answer('previewOperation', this.script.preview, request, {
+        view: { arguments: request.input },
+      }),
+    planEdit: (request) =>
+      this.answer('planEdit', this.script.edit, request, { kind: 'refused', message: 'not scripted' }),
     recordNotes: (request) =>
       this.answer('recordNotes', this.script.record ?? [() => undefined], request, undefined),
   };
@@ -83,7 +96,7 @@ export class ScriptedActivities {
   ): Promise<A> {
     this.calls.push({ name, request });
     if (queue === undefined || queue.length === 0) {
-      if (name !== 'recordNotes') this.unscripted.push(name);
+      if (name !== 'recordNotes' && name !== 'previewOperation') this.unscripted.push(name);
       this.notes.push(...(request.journal ?? []));
       return otherwise;
     }

@@ -110,6 +110,8 @@ export class WorkflowStage {
       closeOperation: (request) => of(request).closeOperation(request),
       resolveOperation: (request) => of(request).resolveOperation(request),
       planTask: (request) => of(request).planTask(request),
+      previewOperation: (request) => of(request).previewOperation(request),
+      planEdit: (request) => of(request).planEdit(request),
       recordNotes: (request) => of(request).recordNotes(request),
     };
   }
