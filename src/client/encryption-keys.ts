@@ -49,9 +49,7 @@ export function deriveHmacKey(keys: readonly EncryptionKey[]): Uint8Array | null
 export function deriveRequestStateKey(keys: readonly EncryptionKey[]): Uint8Array | null {
   const oldest = keys.at(-1);
   if (!oldest) return null;
-  return Buffer.from(
-    hkdfSync('sha256', oldest.bytes, new Uint8Array(0), 'holdfast request state v1', 32),
-  );
+  return Buffer.from(hkdfSync('sha256', oldest.bytes, new Uint8Array(0), 'holdfast request state v1', 32));
 }
 
 function parseKey(text: string, position: number, count: number): EncryptionKey {

@@ -10,13 +10,28 @@
  * | `safe` | any | the result, after blocking |
  * | other | declared Tasks | the result within `inlineWaitMs`, else the task (M2.1) |
  * | other | did not | the result, blocking with progress up to `blockingMs`, else the handle in words (M3.1) |
+ *
+ * A call that meets an open approval is answered at once, since no waiting of its own moves that (M2.3, M3.1, M7.3):
+ *
+ * | policy | client | answer |
+ * | --- | --- | --- |
+ * | any | declared Tasks | the task, `safe` or not |
+ * | this principal may decide here | takes forms | the question; the same call comes back with the answer and goes on |
+ * | this principal may decide here | other | the handle, with the question, in words: `task_answer` |
+ * | someone else, or elsewhere | any other | the handle in words: who decides, and with which command |
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import type { StartRequest, TaskAnswer } from '../client/task-client.ts';
+import type { ApprovalView, DecisionAnswer, StartRequest, TaskAnswer } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
+import { askableApproval, openApproval, personsAnswer } from './approval.ts';
 import type { Caller } from './caller.ts';
+import { decideOverMcp } from './decide.ts';
+import { invalidParams } from './error-mapping.ts';
 import { takeKey } from './idempotency-key.ts';
+import type { ProgressReporter } from './progress.ts';
+import { callDigest } from './request-state.ts';
+import type { RequestState } from './request-state.ts';
 import { hasEnded } from './task-answer.ts';
 import { toolResult } from './tool-result.ts';
 import type { ToolSpec } from './tool-spec.ts';
@@ -29,7 +44,20 @@ export interface CallParts extends WaitParts {
   beforeAnswer: (answer: TaskAnswer) => Promise<void>;
 }
 
-export type CallOutcome = { kind: 'result'; result: CallToolResult } | { kind: 'task'; answer: TaskAnswer };
+export type CallOutcome =
+  | { kind: 'result'; result: CallToolResult }
+  | { kind: 'task'; answer: TaskAnswer }
+  /** A person is asked through the client, which then sends this call again with the answer and the state. */
+  | { kind: 'input'; answer: TaskAnswer; approval: ApprovalView; state: RequestState };
+
+/** A task as one call met it. */
+interface Met {
+  answer: TaskAnswer;
+  /** The approval that this very call has asked about; it does not ask twice. */
+  asked?: string;
+  /** What became of this very call. */
+  remark?: string;
+}
 
 export async function callAction(
   parts: CallParts,
@@ -37,9 +65,40 @@ export async function callAction(
   args: unknown,
   caller: Caller,
 ): Promise<CallOutcome> {
+  const given = argumentsOf(args, caller);
+  const { requestState } = caller;
+  const met = await withProgress(parts, caller, (progress) =>
+    requestState === undefined
+      ? begin(parts, spec, given, caller, progress)
+      : goOn(parts, spec, given, caller, requestState, progress),
+  );
+  await parts.beforeAnswer(met.answer);
+  return outcomeOf(met, spec, given, caller);
+}
+
+/** Only a call that did not end is answered with anything but its result. */
+function outcomeOf(met: Met, spec: ToolSpec, given: JsonObject, caller: Caller): CallOutcome {
+  const { answer, asked, remark } = met;
+  const takesTask = caller.declaresTasks && (spec.effect !== 'safe' || openApproval(answer) !== null);
+  if (takesTask && !hasEnded(answer)) return { kind: 'task', answer };
+  const approval = askableApproval(answer, caller);
+  if (approval === null || approval.callId === asked)
+    return { kind: 'result', result: toolResult(answer, caller.principal, remark) };
+  const { callId, fingerprint } = approval;
+  const state = { taskId: answer.taskId, callId, fingerprint, call: callDigest(spec.name, given) };
+  return { kind: 'input', answer, approval, state };
+}
+
+async function begin(
+  parts: CallParts,
+  spec: ToolSpec,
+  given: JsonObject,
+  caller: Caller,
+  progress: ProgressReporter,
+): Promise<Met> {
   const isSafe = spec.effect === 'safe';
   const takesTask = caller.declaresTasks && !isSafe;
-  const { args: own, key } = takeKey(argumentsOf(args, caller), caller.meta, !isSafe);
+  const { args: own, key } = takeKey(given, caller.meta, !isSafe);
   const request: StartRequest = {
     action: spec.name,
     args: own,
@@ -47,21 +106,53 @@ export async function callAction(
     // Keyless safe calls never share a task, so that one can be aborted when its caller leaves (M5.3).
     ...(key === undefined ? { attach: !isSafe && (spec.attach ?? true) } : { key }),
   };
-  const answer = await withProgress(parts, caller, async (progress) => {
-    const patienceMs = patienceOf(parts);
-    const wait = (known: TaskAnswer, timeoutMs: number) =>
-      waitForTask(parts, known, caller, { timeoutMs, progress });
-    const started = await startOrMeet(parts, request, (met) => wait(met, patienceMs()));
-    return wait(started, takesTask ? parts.limits.inlineWaitMs : patienceMs()).catch((error: unknown) => {
+  const patienceMs = patienceOf(parts);
+  const wait = (known: TaskAnswer, timeoutMs: number) =>
+    waitForTask(parts, known, caller, { timeoutMs, progress });
+  const started = await startOrMeet(parts, request, (met) => wait(met, patienceMs()));
+  const answer = await wait(started, takesTask ? parts.limits.inlineWaitMs : patienceMs()).catch(
+    (error: unknown) => {
       if (isSafe && key === undefined) abandonSafeCall(parts, started, caller);
       throw error;
-    });
-  });
-  await parts.beforeAnswer(answer);
-  return takesTask && !hasEnded(answer)
-    ? { kind: 'task', answer }
-    : { kind: 'result', result: toolResult(answer) };
+    },
+  );
+  return { answer };
 }
+
+/** A call that comes back after a person was asked. It starts nothing: its state names the task (M3.1). */
+async function goOn(
+  parts: CallParts,
+  spec: ToolSpec,
+  given: JsonObject,
+  caller: Caller,
+  state: RequestState,
+  progress: ProgressReporter,
+): Promise<Met> {
+  if (state.call !== callDigest(spec.name, given))
+    throw invalidParams('The requestState belongs to another call.');
+  const { taskId, callId } = state;
+  const { principal } = caller;
+  const read = () => parts.client.get(taskId, principal);
+  // The person's time was in nobody's budget (M4.1): patience begins anew.
+  const wait = async () =>
+    waitForTask(parts, await read(), caller, { timeoutMs: parts.limits.blockingMs, progress });
+  const person = personsAnswer(caller.inputResponses, callId);
+  switch (person.kind) {
+    case 'decision': {
+      const remark = refusalWords(await decideOverMcp(parts, principal, state, person));
+      return { answer: await wait(), asked: callId, remark };
+    }
+    case 'none':
+      return { answer: await read(), asked: callId, remark: 'The question was dismissed: nobody decided.' };
+    case 'unusable':
+      return { answer: await wait() }; // asked again, if it is still open
+    default:
+      return person satisfies never;
+  }
+}
+
+const refusalWords = ({ accepted, code, message }: DecisionAnswer): string =>
+  accepted ? '' : `The decision given here changed nothing (${code}): ${message ?? 'the task refused it.'}`;
 
 /** What is left of `blockingMs`: the caller's own timeout began with the call, not with the wait. */
 function patienceOf({ clock, limits }: CallParts): () => number {

@@ -1,7 +1,9 @@
 /** One request's caller, read off the SDK's context once; the rest of the gateway never sees the SDK's. */
-import type { ServerContext } from '@modelcontextprotocol/server';
+import { CLIENT_CAPABILITIES_META_KEY } from '@modelcontextprotocol/server';
+import type { ClientCapabilities, McpServer, ServerContext } from '@modelcontextprotocol/server';
 import type { Principal } from '../task/plan.ts';
 import type { ProgressToken } from './progress.ts';
+import type { RequestState } from './request-state.ts';
 import { declaresTasks } from './tasks/extension.ts';
 
 /** Where a server instance sits: one HTTP request, or one stdio connection. */
@@ -15,6 +17,11 @@ export interface Caller {
   principal: Principal;
   /** M2.1: this very request declared the Tasks extension. */
   declaresTasks: boolean;
+  /** A person can be asked in the midst of this call: a form may be sent, and its answer comes back to this handler. */
+  canElicit: boolean;
+  /** Of a call that goes on after a person was asked; verified (M3.1). */
+  requestState: RequestState | undefined;
+  inputResponses: unknown;
   /** M5.1: the abort of `signal` means that the caller no longer waits. False on legacy HTTP, where a disconnect is not a cancel. */
   abortMeansCancel: boolean;
   signal: AbortSignal;
@@ -23,16 +30,36 @@ export interface Caller {
   sendProgress(params: { progressToken: ProgressToken; progress: number; message: string }): Promise<void>;
 }
 
-export function callerOf(context: ServerContext, connection: Connection): Caller {
+export function callerOf(context: ServerContext, connection: Connection, mcp: McpServer): Caller {
   const { mcpReq } = context;
   const meta: Readonly<Record<string, unknown>> = mcpReq._meta ?? {};
   return {
     principal: connection.principal,
     declaresTasks: connection.era === 'modern' && declaresTasks(context),
+    canElicit: takesForms(capabilitiesOf(context, connection, mcp)),
+    requestState: mcpReq.requestState<RequestState>(),
+    inputResponses: mcpReq.inputResponses,
     abortMeansCancel: !(connection.era === 'legacy' && connection.transport === 'http'),
     signal: mcpReq.signal,
     meta,
     progressToken: mcpReq._meta?.progressToken,
     sendProgress: (params) => mcpReq.notify({ method: 'notifications/progress', params }),
   };
+}
+
+/** Those of the request itself; on 2025's stdio those of the connection; on 2025's stateless HTTP none are known. */
+function capabilitiesOf(
+  { mcpReq }: ServerContext,
+  { era }: Connection,
+  mcp: McpServer,
+): ClientCapabilities | undefined {
+  if (era === 'legacy') return mcp.server.getClientCapabilities();
+  const envelope = mcpReq.envelope as Record<string, unknown> | undefined;
+  return envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
+}
+
+/** An empty `elicitation` means forms; one that names modes means those. */
+function takesForms(capabilities: ClientCapabilities | undefined): boolean {
+  const elicitation = capabilities?.elicitation;
+  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }

@@ -5,6 +5,7 @@
  * Guarantees: a call is answered only after its start is durable (M1.2); a dropped request never cancels a task (M5.3),
  * a shutdown neither (M5.4), and open calls then still get their task's handle, within `drainMs`.
  */
+import { randomBytes } from 'node:crypto';
 import type { AuthInfo, McpServer, McpServerFactory } from '@modelcontextprotocol/server';
 import type { TaskAnswer, TaskClient } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
@@ -25,6 +26,7 @@ import type { GatewayLog } from './log.ts';
 import { createMcpServer } from './mcp-server.ts';
 import type { ServerParts } from './mcp-server.ts';
 import { createOpenCalls } from './open-calls.ts';
+import { checkRequestStateKey, REQUEST_STATE_KEY_BYTES } from './request-state.ts';
 import { startStdio } from './stdio.ts';
 import type { StdioOptions, StdioServing } from './stdio.ts';
 import { createTaskTools, RESERVED_NAMES } from './task-tools.ts';
@@ -35,6 +37,11 @@ export interface GatewayOptions {
   tools: readonly ToolSpec[];
   auth: GatewayAuth;
   limits?: Partial<GatewayLimits>;
+  /**
+   * At least 32 bytes, the same for every gateway in front of one system: signs what a client carries from one round of
+   * a call to the next. Default: a random one, which serves a single gateway until it restarts.
+   */
+  requestStateKey?: Uint8Array;
   log?: GatewayLog;
   /** What clients see as `serverInfo`. */
   info?: { name: string; version: string };
@@ -68,6 +75,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...shared,
     catalog,
     taskTools: createTaskTools(shared),
+    requestStateKey: checkRequestStateKey(options.requestStateKey ?? randomBytes(REQUEST_STATE_KEY_BYTES)),
     info: options.info ?? { name: 'holdfast', version: '0.1.0' },
     beforeAnswer: options.beforeAnswer ?? (() => Promise.resolve()),
     track: (call) => openCalls.track(call),

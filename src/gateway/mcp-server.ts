@@ -5,15 +5,19 @@
  * `tools/list` and `tools/call` are registered under McpServer's own: its list would convert schemas again instead of
  * publishing them byte for byte (M1.1), its call turns every thrown error, -32021 included, into a tool result.
  */
-import { McpServer } from '@modelcontextprotocol/server';
-import type { CallToolResult, ServerContext } from '@modelcontextprotocol/server';
+import { inputRequired, McpServer } from '@modelcontextprotocol/server';
+import type { CallToolResult, RequestStateCodec, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
+import { approvalQuestion } from './approval.ts';
 import { callAction } from './call-tool.ts';
-import type { CallParts } from './call-tool.ts';
+import type { CallOutcome, CallParts } from './call-tool.ts';
 import { callerOf } from './caller.ts';
-import type { Connection } from './caller.ts';
+import type { Caller, Connection } from './caller.ts';
 import type { ToolCatalog } from './catalog.ts';
 import { toolErrorResult, unknownTool } from './error-mapping.ts';
+import { requestStateCodec } from './request-state.ts';
+import type { RequestState } from './request-state.ts';
+import { TASK_META, taskMeta } from './task-answer.ts';
 import { isTaskTool } from './task-tools.ts';
 import type { TaskTools } from './task-tools.ts';
 import { TASKS_EXTENSION } from './tasks/extension.ts';
@@ -24,9 +28,13 @@ export interface ServerParts extends CallParts {
   catalog: ToolCatalog;
   taskTools: TaskTools;
   info: { name: string; version: string };
+  requestStateKey: Uint8Array;
   /** Runs one call so that a shutdown can wait for it. */
   track<T>(call: () => Promise<T>): Promise<T>;
 }
+
+/** 2025's stdio: how long one question stays before a person. The client's own patience with the call ends sooner or later. */
+const QUESTION_MS = 24 * 60 * 60 * 1000;
 
 const INSTRUCTIONS =
   'Tools that change something run as durable tasks and take an idempotencyKey: send one key per intent, and repeat a call only with the same key. ' +
@@ -38,6 +46,7 @@ const callParams = z.looseObject({ name: z.string() });
 
 export function createMcpServer(parts: ServerParts, connection: Connection): McpServer {
   const isModern = connection.era === 'modern';
+  const states = requestStateCodec(parts.requestStateKey, connection.principal);
   const mcp = new McpServer(parts.info, {
     capabilities: {
       tools: { listChanged: false },
@@ -45,27 +54,30 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
     },
     ...(isModern && { supportedProtocolVersions: ['2026-07-28'] }),
     instructions: INSTRUCTIONS,
+    requestState: { verify: (state, context) => states.verify(state, context) },
+    inputRequired: { roundTimeoutMs: QUESTION_MS },
   });
+  const callerIn = (context: ServerContext): Caller => callerOf(context, connection, mcp);
   mcp.server.setRequestHandler('tools/list', { params: listParams }, (_params, context) => ({
-    tools: callerOf(context, connection).declaresTasks
+    tools: callerIn(context).declaresTasks
       ? parts.catalog.listed
       : [...parts.catalog.listed, ...parts.taskTools.listed],
   }));
   mcp.server.setRequestHandler('tools/call', { params: callParams }, (params, context) =>
-    parts.track(() => callTool(parts, connection, params, context)),
+    parts.track(() => callTool(parts, params, callerIn(context), (state) => states.mint(state, context))),
   );
-  if (isModern)
-    registerTaskMethods(mcp, { client: parts.client, principal: connection.principal, log: parts.log });
+  if (isModern) registerTaskMethods(mcp, { client: parts.client, log: parts.log, callerIn });
   return mcp;
 }
 
+type Mint = (state: RequestState) => ReturnType<RequestStateCodec<RequestState>['mint']>;
+
 async function callTool(
   parts: ServerParts,
-  connection: Connection,
   { name, arguments: args }: { name: string; arguments?: unknown },
-  context: ServerContext,
+  caller: Caller,
+  mint: Mint,
 ): Promise<CallToolResult> {
-  const caller = callerOf(context, connection);
   try {
     if (isTaskTool(name)) return await parts.taskTools.call(name, args, caller);
     const tool = parts.catalog.find(name);
@@ -74,16 +86,31 @@ async function callTool(
         throw unknownTool(name);
       case 'quarantined':
         throw tool.error;
-      case 'action': {
-        const outcome = await callAction(parts, tool.spec, args, caller);
-        // The SDK's type for a call's result knows no `resultType: 'task'`; its wire does.
-        return outcome.kind === 'result'
-          ? outcome.result
-          : (createTaskResult(outcome.answer) as unknown as CallToolResult);
-      }
+      case 'action':
+        return await answerOf(await callAction(parts, tool.spec, args, caller), caller, mint);
     }
   } catch (error) {
     caller.signal.throwIfAborted();
     return toolErrorResult(error, parts.log, name);
+  }
+}
+
+/** The SDK's type for a call's result knows neither `resultType: 'task'` nor `'input_required'`; its wire does. */
+async function answerOf(outcome: CallOutcome, caller: Caller, mint: Mint): Promise<CallToolResult> {
+  switch (outcome.kind) {
+    case 'result':
+      return outcome.result;
+    case 'task':
+      return createTaskResult(outcome.answer, caller) as unknown as CallToolResult;
+    case 'input': {
+      const { answer, approval, state } = outcome;
+      const asked = inputRequired({
+        requestState: await mint(state),
+        inputRequests: { [approval.callId]: approvalQuestion(answer, approval) },
+      });
+      return { ...asked, _meta: { [TASK_META]: taskMeta(answer) } } as unknown as CallToolResult;
+    }
+    default:
+      return outcome satisfies never;
   }
 }

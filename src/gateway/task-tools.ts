@@ -1,22 +1,27 @@
-/** M3.2: `task_get`, `task_wait` and `task_cancel`, for clients without the Tasks extension. */
+/** M3.2: `task_get`, `task_wait`, `task_cancel` and `task_answer`, for clients without the Tasks extension. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import * as z from 'zod';
+import type { DecisionAnswer } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { pointerOf } from '../contract/pointer.ts';
 import type { JsonObject } from '../task/json.ts';
+import type { Principal } from '../task/plan.ts';
+import { openApproval, REASON_CHARS_MAX } from './approval.ts';
+import type { PersonsDecision } from './approval.ts';
 import { argumentsOf } from './call-tool.ts';
 import type { Caller } from './caller.ts';
 import type { ListedTool } from './catalog.ts';
+import { decideOverMcp, notReadable } from './decide.ts';
 import type { ProgressReporter } from './progress.ts';
 import { toolResult } from './tool-result.ts';
 import { waitForTask, withProgress } from './waiting.ts';
 import type { WaitParts } from './waiting.ts';
 
-export const TASK_TOOL_NAMES = ['task_get', 'task_wait', 'task_cancel'] as const;
+export const TASK_TOOL_NAMES = ['task_get', 'task_wait', 'task_cancel', 'task_answer'] as const;
 export type TaskToolName = (typeof TASK_TOOL_NAMES)[number];
 
-/** No action may have one of these names; `task_answer` comes with approvals. */
-export const RESERVED_NAMES: readonly string[] = [...TASK_TOOL_NAMES, 'task_answer'];
+/** No action may have one of these names. */
+export const RESERVED_NAMES: readonly string[] = TASK_TOOL_NAMES;
 
 export const isTaskTool = (name: string): name is TaskToolName =>
   (TASK_TOOL_NAMES as readonly string[]).includes(name);
@@ -38,6 +43,21 @@ function schemas(longestWaitSeconds: number) {
       taskId,
       reason: z.string().max(500).optional().describe('Why, for the audit.'),
     }),
+    task_answer: z.strictObject({
+      taskId,
+      callId: z
+        .string()
+        .min(1)
+        .max(255)
+        .optional()
+        .describe('The approval that the person saw; default: the one that is open now.'),
+      decision: z.enum(['approve', 'reject']).describe('What the person decided.'),
+      reason: z
+        .string()
+        .max(REASON_CHARS_MAX)
+        .optional()
+        .describe('Why, in the person’s words, for the audit.'),
+    }),
   };
 }
 
@@ -48,6 +68,8 @@ const DESCRIPTIONS: Record<TaskToolName, string> = {
     'Waits for a task that an earlier call started and answers its result, or where it stands when the time is over.',
   task_cancel:
     'Asks for a task to be cancelled. The answer only says that the request was taken: an effect under way may still complete. Read the task to see how it ended.',
+  task_answer:
+    'Passes on what a person decided about a task that waits for a decision, where its policy lets this connection carry it. Ask the person first; never decide for them. The first decision stands.',
 };
 
 export interface TaskTools {
@@ -67,7 +89,7 @@ export function createTaskTools(parts: WaitParts): TaskTools {
       switch (name) {
         case 'task_get': {
           const input = parse(schema.task_get, args);
-          return toolResult(await client.get(input.taskId, caller.principal));
+          return toolResult(await client.get(input.taskId, caller.principal), caller.principal);
         }
         case 'task_wait': {
           const input = parse(schema.task_wait, args);
@@ -75,7 +97,7 @@ export function createTaskTools(parts: WaitParts): TaskTools {
           const timeoutMs = Math.min(Math.round(input.timeoutSeconds * 1000), parts.limits.blockingMs);
           const wait = (progress: ProgressReporter) =>
             waitForTask(parts, known, caller, { timeoutMs, progress });
-          return toolResult(await withProgress(parts, caller, wait));
+          return toolResult(await withProgress(parts, caller, wait), caller.principal);
         }
         case 'task_cancel': {
           const input = parse(schema.task_cancel, args);
@@ -84,13 +106,15 @@ export function createTaskTools(parts: WaitParts): TaskTools {
             await client.cancel(input.taskId, caller.principal, input.reason),
           );
         }
+        case 'task_answer':
+          return answerApproval(parts, caller.principal, parse(schema.task_answer, args));
       }
     },
   };
 }
 
 function listedTaskTool(name: TaskToolName, inputSchema: JsonObject): ListedTool {
-  const isRead = name !== 'task_cancel';
+  const isRead = name === 'task_get' || name === 'task_wait';
   return {
     name,
     description: DESCRIPTIONS[name],
@@ -115,6 +139,46 @@ function cancelResult(
   return {
     content: [{ type: 'text', text }],
     structuredContent: { taskId: id, requested: answer.accepted, code: answer.code, status: answer.status },
+  };
+}
+
+interface AnswerInput {
+  taskId: string;
+  callId?: string | undefined;
+  decision: PersonsDecision['decision'];
+  reason?: string | undefined;
+}
+
+/** Policy is the task's: it refuses what this connection or this principal may not decide (M7.3). */
+async function answerApproval(
+  parts: WaitParts,
+  principal: Principal,
+  { taskId: id, callId, decision, reason }: AnswerInput,
+): Promise<CallToolResult> {
+  const known = await parts.client.get(id, principal);
+  if (known.stale) throw notReadable();
+  const open = openApproval(known);
+  if (open === null || (callId !== undefined && callId !== open.callId)) {
+    const message = `${callId ?? 'No approval'} is ${callId === undefined ? '' : 'not '}open; a decision made before stands.`;
+    return decisionResult(id, decision, { accepted: false, code: 'not_open', status: known.status, message });
+  }
+  const decided = { taskId: id, callId: open.callId, fingerprint: open.fingerprint };
+  const answer = await decideOverMcp(parts, principal, decided, { decision, ...(reason && { reason }) });
+  return decisionResult(id, decision, answer);
+}
+
+function decisionResult(
+  id: string,
+  decision: string,
+  { accepted, code, status, message }: DecisionAnswer,
+): CallToolResult {
+  const more = message === undefined ? '' : ` ${message}`;
+  const text = accepted
+    ? `The decision (${decision}) about task ${id} was taken (${code}).${more} Ask for the task with task_wait.`
+    : `The decision changed nothing (${code}).${more} Task ${id} is ${status}; read it with task_get.`;
+  return {
+    content: [{ type: 'text', text }],
+    structuredContent: { taskId: id, accepted, code, status, ...(message !== undefined && { message }) },
   };
 }
 

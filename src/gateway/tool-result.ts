@@ -5,7 +5,8 @@
  * - Ended `completed`: the first content block is the action's result (JSON, or the string itself), structured when it
  *   is an object; further blocks say what is special about it.
  * - Ended `failed` or `cancelled`: `isError`, with `{error, task}` structured.
- * - Not ended: the task's handle. Not an error: nothing has failed, and agents repeat errors.
+ * - Not ended: the task's handle. Not an error: nothing has failed, and agents repeat errors. Where a person must
+ *   approve first, it says what will happen, and how the decision is made.
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../client/task-client.ts';
@@ -13,12 +14,16 @@ import { tryExactJson } from '../contract/canonical.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import { ERROR_CODES } from '../contract/error.ts';
 import { errorText, shownError } from './error-mapping.ts';
+import type { Principal } from '../task/plan.ts';
+import { answerableApproval, approvalFacts, openApproval } from './approval.ts';
 import { hasEnded, isOutcomeUnknown, TASK_META, taskMeta } from './task-answer.ts';
-import { completionNotes, endWords, handleWords } from './words.ts';
+import { approvalWords, completionNotes, endWords, handleWords } from './words.ts';
 
-export function toolResult(answer: TaskAnswer): CallToolResult {
+/** `remark`: what became of this very call, for a task that has not ended. */
+export function toolResult(answer: TaskAnswer, principal: Principal, remark = ''): CallToolResult {
   const meta = { [TASK_META]: taskMeta(answer) };
-  if (!hasEnded(answer)) return { ...handleResult(answer), _meta: meta };
+  if (openApproval(answer) !== null) return { ...approvalResult(answer, principal, remark), _meta: meta };
+  if (!hasEnded(answer)) return { ...handleResult(answer, remark), _meta: meta };
   return answer.status === 'completed'
     ? { ...completedResult(answer), _meta: meta }
     : { ...endResult(answer), _meta: meta };
@@ -46,11 +51,32 @@ function endResult(answer: TaskAnswer): CallToolResult {
   };
 }
 
+/** The task waits for a person, who answers over this connection where policy allows it, or elsewhere. */
+function approvalResult(answer: TaskAnswer, principal: Principal, remark: string): CallToolResult {
+  const { taskId } = answer;
+  const open = openApproval(answer);
+  const answerable = answerableApproval(answer, principal);
+  return {
+    content: [{ type: 'text', text: approvalWords(answer, answerable, remark) }],
+    structuredContent: {
+      code: 'awaiting_approval',
+      done: false,
+      failed: false,
+      callAgain: false,
+      task: taskMeta(answer),
+      ...(open !== null && { approval: approvalFacts(answer, open) }),
+      next: answerable
+        ? { tool: 'task_answer', arguments: { taskId, callId: answerable.callId } }
+        : { tool: 'task_get', arguments: { taskId } },
+    },
+  };
+}
+
 /** The task goes on without this request. */
-function handleResult(answer: TaskAnswer): CallToolResult {
+function handleResult(answer: TaskAnswer, remark: string): CallToolResult {
   const code = isOutcomeUnknown(answer) ? 'outcome_unknown' : 'operation_in_progress';
   return {
-    content: [{ type: 'text', text: handleWords(answer) }],
+    content: [{ type: 'text', text: handleWords(answer, remark) }],
     structuredContent: {
       code,
       done: false,

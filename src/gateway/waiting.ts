@@ -7,6 +7,7 @@
  * 2. Leaving ends the wait and nothing else (M5.3); our own shutdown ends it with the last known state (M5.4).
  */
 import type { TaskAnswer, TaskClient } from '../client/task-client.ts';
+import { openApproval } from './approval.ts';
 import type { Clock } from './clock.ts';
 import type { Caller } from './caller.ts';
 import type { GatewayLimits } from './limits.ts';
@@ -50,7 +51,7 @@ export async function waitForTask(
   caller: Caller,
   { timeoutMs, progress }: { timeoutMs: number; progress: ProgressReporter },
 ): Promise<TaskAnswer> {
-  if (hasEnded(known) || timeoutMs === 0) return known;
+  if (hasEnded(known) || openApproval(known) !== null || timeoutMs === 0) return known;
   const onChange = (answer: TaskAnswer) => {
     if (!hasEnded(answer)) progress.report(answer.statusMessage || answer.status);
   };

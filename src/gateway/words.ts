@@ -1,20 +1,56 @@
 /** What a model reads about a task. One idea a sentence, the instruction spelled out, no word that invites a repeat. */
-import type { TaskAnswer } from '../client/task-client.ts';
+import type { ApprovalView, TaskAnswer } from '../client/task-client.ts';
+import { openApproval, questionText } from './approval.ts';
 import { isOutcomeUnknown } from './task-answer.ts';
 
 /** A task that has not ended, as the result of the call that started it. */
-export function handleWords(answer: TaskAnswer): string {
+export function handleWords(answer: TaskAnswer, remark = ''): string {
   const { action, taskId, status } = answer;
   const lead = isOutcomeUnknown(answer)
     ? `OUTCOME UNKNOWN: it is not known whether ${action} took effect.`
     : `STILL WORKING: ${action} has not ended yet (status ${status}).`;
   const person = personWords(answer);
   return (
-    `${lead} It is not done and it has not failed.${person} ` +
+    `${lead} It is not done and it has not failed.${person} ${sentence(remark)}` +
     `Do not call ${action} again: that would not make it faster and could do it twice. ` +
     `Ask for this task instead: task_wait or task_get with {"taskId": "${taskId}"}.${readWords(answer)}`
   );
 }
+
+/**
+ * A task that a person must approve first. `answerable`: the approval, where policy lets this connection carry the
+ * decision.
+ */
+export function approvalWords(answer: TaskAnswer, answerable: ApprovalView | null, remark = ''): string {
+  const { action, taskId } = answer;
+  const lead =
+    `WAITING FOR A DECISION: ${action} has not begun, a person must decide first. ` +
+    `It is not done and it has not failed. ${sentence(remark)}`;
+  const again = `Do not call ${action} again: that would not make it faster. `;
+  const ask = (tool: string) => `${tool} with {"taskId": "${taskId}"}`;
+  if (answerable === null)
+    return `${lead}${elsewhereWords(answer).trim()} ${again}Ask for this task later: ${ask('task_get')}.`;
+  const argumentsText = `{"taskId": "${taskId}", "callId": "${answerable.callId}", "decision": "approve" or "reject"}`;
+  return (
+    `${lead}${again}Show a person what follows, let them decide, and pass on their decision with task_answer and ` +
+    `${argumentsText}. Never decide for them. Until then ask for this task: ${ask('task_get')}.\n` +
+    questionText(answer, answerable)
+  );
+}
+
+/** Who decides an open approval, and how, where it is not decided over this connection; else nothing. */
+export function elsewhereWords(answer: TaskAnswer): string {
+  const approval = openApproval(answer);
+  if (approval === null) return '';
+  const { roles, quorum, approvedBy, requesterMayDecide } = approval;
+  const who = roles.length > 0 ? `A person with role ${roles.join(' or ')}` : 'A person';
+  const notWho = requesterMayDecide ? '' : ' (not the requester)';
+  const quorumText = quorum > 1 ? ` ${approvedBy.length} of ${quorum} approvals are given.` : '';
+  const { taskId } = answer;
+  return ` ${who}${notWho} decides elsewhere: \`holdfast task approve ${taskId}\` or \`holdfast task reject ${taskId}\`.${quorumText}`;
+}
+
+const sentence = (remark: string): string => (remark === '' ? '' : `${remark} `);
 
 function personWords({ status }: TaskAnswer): string {
   if (status === 'needs_attention') return ' A person must look at it; the answer stays open until then.';

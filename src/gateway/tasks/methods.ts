@@ -5,7 +5,9 @@
 import type { McpServer, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { TaskClient } from '../../client/task-client.ts';
-import type { Principal } from '../../task/plan.ts';
+import { answerableApproval, openApproval, personsAnswer } from '../approval.ts';
+import type { Caller } from '../caller.ts';
+import { decideOverMcp, notReadable } from '../decide.ts';
 import { invalidParams, taskProtocolError } from '../error-mapping.ts';
 import type { GatewayLog } from '../log.ts';
 import { requireTasks } from './extension.ts';
@@ -14,38 +16,71 @@ import { detailedTask } from './wire-task.ts';
 // Only the form of `setRequestHandler` with a schema opens the SDK's era gate for tasks/get and tasks/cancel.
 const params = z.object({ taskId: z.string() });
 
-export function registerTaskMethods(
-  mcp: McpServer,
-  options: { client: TaskClient; principal: Principal; log: GatewayLog },
-): void {
-  const { client, principal, log } = options;
-  const register = (
-    method: string,
-    handle: (taskId: string, context: ServerContext) => Promise<object>,
-  ): void => {
+interface MethodParts {
+  client: TaskClient;
+  log: GatewayLog;
+  callerIn: (context: ServerContext) => Caller;
+}
+
+export function registerTaskMethods(mcp: McpServer, parts: MethodParts): void {
+  const { client, log } = parts;
+  const register = (method: string, handle: (taskId: string, caller: Caller) => Promise<object>): void => {
     mcp.server.setRequestHandler(method, { params }, async ({ taskId }, context) => {
       requireTasks(context);
       try {
-        return { ...(await handle(taskId, context)) };
+        return { ...(await handle(taskId, parts.callerIn(context))) };
       } catch (error) {
         throw taskProtocolError(error, log, method);
       }
     });
   };
 
-  register('tasks/get', async (taskId) => detailedTask(await client.get(taskId, principal)));
+  register('tasks/get', async (taskId, caller) =>
+    detailedTask(await client.get(taskId, caller.principal), caller),
+  );
 
-  // M2.3. No task asks for input yet, so every key is unknown and ignored; the acknowledgement is the same.
-  register('tasks/update', async (taskId, { mcpReq }) => {
-    // The SDK lifts `inputResponses` out of the params of every request.
-    if (mcpReq.inputResponses === undefined) throw invalidParams('inputResponses is required');
-    await client.get(taskId, principal);
+  register('tasks/update', async (taskId, caller) => {
+    await update(parts, taskId, caller);
     return {};
   });
 
   // M2.4: the acknowledgement of an intent, the same for a first, a repeated and a late cancel.
-  register('tasks/cancel', async (taskId) => {
+  register('tasks/cancel', async (taskId, { principal }) => {
     await client.cancel(taskId, principal);
     return {};
   });
+}
+
+/**
+ * M2.3. One approval is open at a time, so one key at most is outstanding; all others, whatever their shape, are ignored.
+ *
+ * The acknowledgement says that the answer was taken, not what it did. One that the task refuses (not the right person,
+ * decided by somebody else meanwhile) changes nothing: the task's next `tasks/get` says who decides, and the task's
+ * journal who tried.
+ */
+async function update(
+  parts: MethodParts,
+  taskId: string,
+  { principal, inputResponses }: Caller,
+): Promise<void> {
+  // The SDK lifts `inputResponses` out of the params of every request.
+  if (inputResponses === undefined) throw invalidParams('inputResponses is required');
+  const known = await parts.client.get(taskId, principal);
+  if (known.stale && Object.keys(inputResponses as object).length > 0) throw notReadable();
+  const approval = openApproval(known);
+  if (approval === null || !Object.hasOwn(inputResponses as object, approval.callId)) return;
+  const { callId, fingerprint } = approval;
+  const answer = personsAnswer(inputResponses, callId);
+  switch (answer.kind) {
+    case 'decision':
+      await decideOverMcp(parts, principal, { taskId, callId, fingerprint }, answer);
+      return;
+    case 'none':
+      return; // the question stays open
+    case 'unusable':
+      if (answerableApproval(known, principal) === null) return; // never asked
+      throw invalidParams(`The answer to ${callId} does not fit the schema it was asked with.`);
+    default:
+      answer satisfies never;
+  }
 }

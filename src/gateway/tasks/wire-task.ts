@@ -1,50 +1,60 @@
 /**
  * A task as the Tasks extension speaks of it.
  *
- * Its statuses are fewer than ours. Everything open is `working`, `needs_attention` and `awaiting_approval` included:
- * `input_required` would promise input requests that the client can answer, and none of these is answered by the agent
- * that asked (S4.5); `statusMessage` says who is waited for. A domain failure is `completed` with `result.isError`;
- * `failed` is for what would have been a JSON-RPC error, a defect of ours (M2.2).
+ * Its statuses are fewer than ours. `input_required` promises input requests that this client can answer: an approval
+ * is one only where its policy allows this channel, this principal may decide and the client takes forms (M2.3, M7.3).
+ * Everything else that is open is `working`, `needs_attention` included, and `statusMessage` says who is waited for,
+ * and where. A domain failure is `completed` with `result.isError`; `failed` is for what would have been a JSON-RPC
+ * error, a defect of ours (M2.2).
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../../client/task-client.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 import { taskFailure } from '../error-mapping.ts';
+import { approvalQuestion, askableApproval } from '../approval.ts';
+import type { Onlooker } from '../approval.ts';
 import { needsPerson, TASK_META, taskMeta } from '../task-answer.ts';
 import { toolResult } from '../tool-result.ts';
+import { elsewhereWords } from '../words.ts';
 
 export type WireStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
 
 /** M2.2: `resultType: 'task'` makes it the answer to `tools/call`. */
-export const createTaskResult = (answer: TaskAnswer) => ({
+export const createTaskResult = (answer: TaskAnswer, onlooker: Onlooker) => ({
   resultType: 'task' as const,
-  ...wireTask(answer),
+  ...wireTask(answer, onlooker),
 });
 
 /** The answer to `tasks/get`. */
-export function detailedTask(answer: TaskAnswer) {
-  const task = wireTask(answer);
+export function detailedTask(answer: TaskAnswer, onlooker: Onlooker) {
+  const task = wireTask(answer, onlooker);
   if (task.status === 'failed') return { ...task, error: taskFailure(answer.error) };
+  const approval = askableApproval(answer, onlooker);
+  // The key is the approval's own: unique for the task's life (S4.1).
+  if (approval !== null)
+    return { ...task, inputRequests: { [approval.callId]: approvalQuestion(answer, approval) } };
   if (task.status !== 'completed') return task;
   // The SDK stamps only the outermost result; a client refuses an inner one without its own `resultType`.
-  return { ...task, result: { resultType: 'complete', ...toolResult(answer) } satisfies CallToolResult };
+  const result = { resultType: 'complete', ...toolResult(answer, onlooker.principal) };
+  return { ...task, result: result satisfies CallToolResult };
 }
 
-function wireTask(answer: TaskAnswer) {
+function wireTask(answer: TaskAnswer, onlooker: Onlooker) {
+  const isAsked = askableApproval(answer, onlooker) !== null;
   return {
     taskId: answer.taskId,
-    status: wireStatus(answer),
-    statusMessage: answer.statusMessage || answer.status,
+    status: isAsked ? 'input_required' : wireStatus(answer),
+    statusMessage: `${answer.statusMessage || answer.status}${isAsked ? '' : elsewhereWords(answer)}`,
     createdAt: new Date(answer.createdAt).toISOString(),
     lastUpdatedAt: new Date(answer.updatedAt).toISOString(),
     // M2.7: the ledger's row outlives the task; nothing expires.
     ttlMs: null,
-    pollIntervalMs: pollIntervalMs(answer),
+    pollIntervalMs: isAsked ? 1_000 : pollIntervalMs(answer),
     _meta: { [TASK_META]: taskMeta(answer) } satisfies Record<string, JsonObject> as Record<string, Json>,
   };
 }
 
-export function wireStatus(answer: TaskAnswer): WireStatus {
+function wireStatus(answer: TaskAnswer): Exclude<WireStatus, 'input_required'> {
   switch (answer.status) {
     case 'completed':
       return 'completed';

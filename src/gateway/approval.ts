@@ -1,0 +1,149 @@
+/**
+ * An open approval as MCP shows it, asks for it and reads the answer (M2.3, M7.3). Pure.
+ *
+ * Invariants:
+ * 1. Nothing here shows the phrase of a challenge: what needs one is never decided over this channel (S4.6).
+ * 2. What is decided here is only whether to *offer* the question; the task judges every decision by its own policy.
+ * 3. Text of callers and handlers can't pass for text of ours: it is shown as JSON, without invisible characters.
+ */
+import { inputRequired, inputResponse } from '@modelcontextprotocol/server';
+import type { InputRequest } from '@modelcontextprotocol/server';
+import * as z from 'zod';
+import type { ApprovalView, TaskAnswer } from '../client/task-client.ts';
+import type { Json, JsonObject } from '../task/json.ts';
+import type { Principal } from '../task/plan.ts';
+
+/** Who looks at a task, and whether this very request declared that a person can be asked through it. */
+export interface Onlooker {
+  principal: Principal;
+  canElicit: boolean;
+}
+
+export const REASON_CHARS_MAX = 1_000;
+/** Of one part of the question; a dialog shows no more, and the whole is a command away. */
+const PART_CHARS_MAX = 4_000;
+
+/** What people are asked just now. Null once a cancel is asked for: it closes the approval in a moment. */
+export function openApproval(answer: TaskAnswer): ApprovalView | null {
+  const isAsking = answer.status === 'awaiting_approval' && !answer.cancelRequested;
+  return isAsking ? (answer.approval ?? null) : null;
+}
+
+/** The open approval that this principal may decide over MCP; null where policy leaves it to someone else or elsewhere. */
+export function answerableApproval(answer: TaskAnswer, principal: Principal): ApprovalView | null {
+  const approval = openApproval(answer);
+  if (approval === null || !approval.mayAnswerOverMcp || approval.challenge !== null) return null;
+  const { roles, approvedBy, requesterMayDecide } = approval;
+  const isAllowed =
+    (requesterMayDecide || approval.view.requester !== principal.subject) &&
+    (roles.length === 0 || roles.some((role) => principal.roles.includes(role))) &&
+    !approvedBy.includes(principal.subject);
+  return isAllowed ? approval : null;
+}
+
+/** As `answerableApproval`, where the client can also put the question to a person. */
+export const askableApproval = (
+  answer: TaskAnswer,
+  { principal, canElicit }: Onlooker,
+): ApprovalView | null => (canElicit ? answerableApproval(answer, principal) : null);
+
+/** The question under `callId`, for `inputRequests` of a task and of a call alike (S4.7). */
+export function approvalQuestion(answer: TaskAnswer, approval: ApprovalView): InputRequest {
+  const { action } = answer;
+  return inputRequired.elicit({
+    message: questionText(answer, approval),
+    requestedSchema: {
+      type: 'object',
+      properties: {
+        decision: {
+          type: 'string',
+          title: 'Decision',
+          description: `approve: ${action} is carried out with exactly these arguments. reject: it is not, and the task ends.`,
+          enum: ['approve', 'reject'],
+        },
+        reason: {
+          type: 'string',
+          title: 'Reason',
+          description: 'Kept for the audit.',
+          maxLength: REASON_CHARS_MAX,
+        },
+      },
+      required: ['decision'],
+    },
+  });
+}
+
+/** What will happen, in lines. */
+export function questionText(answer: TaskAnswer, approval: ApprovalView): string {
+  const { action, taskId } = answer;
+  const { view, expiresAt, quorum, approvedBy } = approval;
+  const part = (value: Json | undefined): string => shown(value, taskId);
+  return [
+    `${action} waits for a decision (task ${taskId}, approval ${approval.callId}). Nothing was sent yet.`,
+    `Asked by: ${part(view.requester)}`,
+    `Action: ${action}`,
+    `Arguments: ${part(view.arguments)}`,
+    `Precondition as read: ${part(view.precondition)}`,
+    `Rollback: ${part(view.rollback)}`,
+    ...(quorum > 1 ? [`Approvers: ${approvedBy.length} of ${quorum} so far`] : []),
+    `Open until: ${new Date(expiresAt).toISOString()}`,
+  ].join('\n');
+}
+
+/** The approval as structured content. */
+export function approvalFacts(answer: TaskAnswer, approval: ApprovalView): JsonObject {
+  const { callId, expiresAt, quorum, approvedBy, roles, view } = approval;
+  const { requester = null, arguments: args = null, precondition = null, rollback = null } = view;
+  return {
+    ...{ callId, action: answer.action, requester, arguments: args, precondition, rollback },
+    ...{ roles, quorum, approvedBy, openUntil: new Date(expiresAt).toISOString() },
+  };
+}
+
+export interface PersonsDecision {
+  decision: 'approve' | 'reject';
+  reason?: string;
+}
+
+export type PersonsAnswer =
+  | ({ kind: 'decision' } & PersonsDecision)
+  /** Declined or dismissed: nobody decided anything, and the approval stays open. */
+  | { kind: 'none' }
+  /** Absent, or not what was asked for. */
+  | { kind: 'unusable' };
+
+const content = z.object({
+  decision: z.enum(['approve', 'reject']),
+  reason: z.string().max(REASON_CHARS_MAX).nullish(),
+});
+
+/** The answer under `callId` among a request's `inputResponses`. */
+export function personsAnswer(responses: unknown, callId: string): PersonsAnswer {
+  const response = inputResponse(ownOf(responses), callId);
+  if (response.kind !== 'elicit') return { kind: 'unusable' };
+  if (response.action !== 'accept') return { kind: 'none' };
+  const parsed = content.safeParse(response.content);
+  if (!parsed.success) return { kind: 'unusable' };
+  const { decision, reason } = parsed.data;
+  return { kind: 'decision', decision, ...(reason && { reason }) };
+}
+
+type Responses = Parameters<typeof inputResponse>[0];
+
+/** A client's map without what it inherits: `constructor` is no answer. */
+const ownOf = (responses: unknown): Responses =>
+  typeof responses === 'object' && responses !== null
+    ? (Object.assign(Object.create(null), responses) as Responses)
+    : undefined;
+
+const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+function shown(value: Json | undefined, taskId: string): string {
+  const text = JSON.stringify(value ?? null).replace(
+    INVISIBLE,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  if (text.length <= PART_CHARS_MAX) return text;
+  const rest = text.length - PART_CHARS_MAX;
+  return `${text.slice(0, PART_CHARS_MAX)}… (${rest} characters more: read all of it with \`holdfast task show ${taskId}\` before deciding)`;
+}

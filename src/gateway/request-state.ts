@@ -1,0 +1,49 @@
+/**
+ * What a client carries from one round of a call to the next while a person is asked (M3.1): signed, so that nothing
+ * of it can be changed, bound to the principal it was given to, and to the very call.
+ *
+ * It holds no secret (the client can read it) and no decision: those are the task's.
+ */
+import { createHash } from 'node:crypto';
+import { createRequestStateCodec } from '@modelcontextprotocol/server';
+import type { RequestStateCodec } from '@modelcontextprotocol/server';
+import { canonicalJson } from '../contract/canonical.ts';
+import { HoldfastError } from '../contract/error.ts';
+import type { JsonObject } from '../task/json.ts';
+import type { Principal } from '../task/plan.ts';
+import type { DecidedCall } from './decide.ts';
+
+export interface RequestState extends DecidedCall {
+  /** `callDigest` of the tool and arguments that the state belongs to. */
+  call: string;
+}
+
+/** People take their time; an approval that has closed meanwhile refuses by itself. */
+const TTL_SECONDS = 30 * 24 * 60 * 60;
+export const REQUEST_STATE_KEY_BYTES = 32;
+
+/** For one connection. Cheap: one is made for every HTTP request. */
+export const requestStateCodec = (
+  key: Uint8Array,
+  { tenant, subject }: Principal,
+): RequestStateCodec<RequestState> =>
+  createRequestStateCodec<RequestState>({
+    key,
+    ttlSeconds: TTL_SECONDS,
+    bind: () => JSON.stringify([tenant, subject]),
+  });
+
+export const callDigest = (tool: string, args: JsonObject): string =>
+  createHash('sha256')
+    .update(canonicalJson([tool, args]))
+    .digest('base64url');
+
+/** Throws `invalid_configuration` for a key that signs nothing safely. */
+export function checkRequestStateKey(key: Uint8Array): Uint8Array {
+  if (key.length >= REQUEST_STATE_KEY_BYTES) return key;
+  throw new HoldfastError(
+    'invalid_configuration',
+    `requestStateKey has ${key.length} bytes; at least ${REQUEST_STATE_KEY_BYTES} are needed.`,
+    { details: { name: 'requestStateKey', bytesMin: REQUEST_STATE_KEY_BYTES } },
+  );
+}
