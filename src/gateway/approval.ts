@@ -83,6 +83,7 @@ export function questionText(answer: TaskAnswer, approval: ApprovalView): string
     `Asked by: ${part(view.requester)}`,
     `Action: ${action}`,
     `Arguments: ${part(view.arguments)}`,
+    ...(view.shortened === true ? ['The arguments are too long to be shown whole: parts are left out.'] : []),
     `Precondition as read: ${part(view.precondition)}`,
     `Rollback: ${part(view.rollback)}`,
     ...(quorum > 1 ? [`Approvers: ${approvedBy.length} of ${quorum} so far`] : []),
@@ -96,6 +97,7 @@ export function approvalFacts(answer: TaskAnswer, approval: ApprovalView): JsonO
   const { requester = null, arguments: args = null, precondition = null, rollback = null } = view;
   return {
     ...{ callId, action: answer.action, requester, arguments: args, precondition, rollback },
+    ...(view.shortened === true && { shortened: true }),
     ...{ roles, quorum, approvedBy, openUntil: new Date(expiresAt).toISOString() },
   };
 }

@@ -3,9 +3,10 @@
  * looks at, so the same test runs over HTTP in this process and over stdio in another.
  *
  * `transfer` and `read_balance` are what is called; `advance`, `release`, `reject` and `lose` move the open task
- * started last; `open_tasks` counts.
+ * started last; `ask` opens an approval of it, and `decisions` answers what was decided since; `open_tasks` counts.
  */
 import * as z from 'zod';
+import type { ApprovalView, DecisionAnswer, DecisionInput } from '../../src/client/task-client.ts';
 import { defineAction } from '../../src/contract/define-action.ts';
 import { createGateway } from '../../src/gateway/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/gateway/index.ts';
@@ -35,6 +36,8 @@ const advance = safe('advance', z.object({ message: z.string() }));
 const release = safe('release', z.object({ result: z.json() }));
 const reject = safe('reject', z.object({ code: z.string(), message: z.string() }));
 const lose = safe('lose', z.object({}));
+const ask = safe('ask', z.object({ approval: z.record(z.string(), z.json()).optional() }));
+const decisions = safe('decisions', z.object({}));
 const openTasks = safe('open_tasks', z.object({}));
 
 export function drivenClient(): HandDrivenTaskClient {
@@ -58,6 +61,19 @@ export function drivenClient(): HandDrivenTaskClient {
     return done(null);
   });
   client.immediate.set('open_tasks', () => done({ open: client.openTasks }));
+  client.immediate.set('ask', (args) => {
+    const { approval } = args as { approval?: Partial<ApprovalView> };
+    client.move({
+      status: 'awaiting_approval',
+      statusMessage: 'Waiting for a person’s decision.',
+      approval: openApproval(approval),
+    });
+    return done(null);
+  });
+  client.immediate.set('decisions', () =>
+    done({ decisions: client.decisions.map(({ decision }) => decision) as unknown as Json }),
+  );
+  client.onDecision = (decision, taskId) => decideAsTasksDo(client, decision, taskId);
   client.immediate.set('lose', () => {
     client.move({ status: 'needs_attention', statusMessage: 'a person is alerted' });
     return done(null);
@@ -65,7 +81,63 @@ export function drivenClient(): HandDrivenTaskClient {
   return client;
 }
 
-export const drivenTools = [transfer, readBalance, advance, release, reject, lose, openTasks].map(toolOf);
+/** An approval that this connection may answer, by the very principal that asked. */
+export const openApproval = (change: Partial<ApprovalView> = {}): ApprovalView => ({
+  callId: 'action#1',
+  openedAt: 1_800_000_000_000,
+  expiresAt: 1_800_086_400_000,
+  fingerprint: 'sha256-of-the-call',
+  view: {
+    arguments: { to: 'bob', amount: 5, pin: '[redacted]' },
+    requester: LOCAL.subject,
+    effect: 'conditional',
+    precondition: { readAt: '2027-01-15T08:00:00.000Z', kind: 'fails', reason: 'account is frozen' },
+    rollback: { kind: 'inBand' },
+    onCancel: 'keep',
+    ...(change.challenge != null && { challenge: change.challenge }),
+  },
+  roles: [],
+  approvedBy: [],
+  quorum: 1,
+  requesterMayDecide: true,
+  mayAnswerOverMcp: true,
+  onExpiry: 'deny',
+  challenge: null,
+  ...change,
+});
+
+/** The policy of src/task/judge-decision.ts, as far as the gateway meets it. */
+function decideAsTasksDo(
+  client: HandDrivenTaskClient,
+  decision: DecisionInput,
+  taskId: string,
+): DecisionAnswer {
+  const { approval, status } = client.answerOf(taskId);
+  const refuse = (code: 'not_open' | 'not_allowed') => ({ accepted: false, code, status, message: 'no' });
+  if (approval?.callId !== decision.callId) return refuse('not_open');
+  if (decision.channel === 'mcp' && !approval?.mayAnswerOverMcp) return refuse('not_allowed');
+  if (approval && approval.roles.length > 0 && !approval.roles.includes('local'))
+    return refuse('not_allowed');
+  if (decision.kind === 'approve') {
+    client.move({ status: 'running', statusMessage: 'approved', approval: null }, taskId);
+    return { accepted: true, code: 'approved', status: 'running' };
+  }
+  const message = `Rejected: ${decision.reason ?? ''}`;
+  client.fail({ code: 'approval_rejected', message }, { cause: 'approval_rejected', approval: null }, taskId);
+  return { accepted: true, code: 'rejected', status: 'failed' };
+}
+
+export const drivenTools = [
+  transfer,
+  readBalance,
+  advance,
+  release,
+  reject,
+  lose,
+  ask,
+  decisions,
+  openTasks,
+].map(toolOf);
 
 export interface DrivenGateway {
   gateway: Gateway;

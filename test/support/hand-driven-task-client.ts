@@ -75,6 +75,10 @@ export class HandDrivenTaskClient implements TaskClient {
     return [...this.#tasks.values()].filter(({ answer }) => !ENDED.has(answer.status)).length;
   }
 
+  answerOf(taskId: string): TaskAnswer {
+    return this.#task(taskId).answer;
+  }
+
   move(change: Partial<TaskAnswer>, taskId = this.lastTaskId): void {
     const task = this.#task(taskId);
     task.answer = { ...task.answer, ...change, updatedAt: task.answer.updatedAt + 1 };
