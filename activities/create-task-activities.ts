@@ -84,7 +84,7 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities {
   };
 }
 
-function alertOf(plan: Plan, taskId: string, { type, message, callId }: AlertDue): Alert {
+function alertOf(plan: Plan, taskId: string, { type, message, callId, at }: AlertDue): Alert {
   const { operationId, action, principal } = plan;
-  return { type, message, taskId, operationId, action, tenant: principal.tenant, data: { callId } };
+  return { type, message, taskId, operationId, action, tenant: principal.tenant, data: { callId, at } };
 }

@@ -3,6 +3,7 @@ import { asksForMore } from '../src/contract/approval-policy.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
+import { shownArguments } from '../src/contract/shown-arguments.ts';
 import type { PlanEditRequest, PlanEditResult } from '../src/task/activity-api.ts';
 import { approvalOf } from '../src/task/approval.ts';
 
@@ -24,12 +25,14 @@ export function planEdit(
       kind: 'planned',
       input: planned.input,
       needsApproval: asksForMore(approvalOf(plan), approval ?? null),
+      shown: shownArguments(planned.input, planned.plan.sensitive.input),
       // The row keeps the request's fingerprint for conflicts; the executed one goes beside it.
       plan: {
         ...planned.plan,
         keyed: plan.keyed,
         autoRetry: plan.autoRetry,
         inline: false,
+        recorded: plan.recorded,
         fingerprint: plan.fingerprint,
         edited: { by: by.subject, callId, fingerprint },
       },

@@ -67,15 +67,18 @@ async function live(argument: ActionArgument, journal: Journal, run: TaskRun): P
   for (;;) {
     if (isHistoryLong()) await startAfresh(argument, journal, run);
     const verdict = decide(journal.state, Date.now());
-    if (verdict.do === 'nothing') return lastAnswers(journal);
+    if (verdict.do === 'nothing') return lastAnswers(journal, run);
     const step = mustFlush(verdict, journal) ? run.flushNotes() : carryOut(verdict, journal, run);
     if (step !== undefined) await step;
   }
 }
 
-/** A decision that is still being checked gets its answer before the workflow closes. */
-async function lastAnswers(journal: Journal): Promise<TaskOutcome> {
-  if (!allHandlersFinished()) await condition(allHandlersFinished);
+/** A decision that is still being checked gets its answer, and the audit its refusal, before the workflow closes. */
+async function lastAnswers(journal: Journal, run: TaskRun): Promise<TaskOutcome> {
+  while (!allHandlersFinished() || pendingNotes(journal) > 0) {
+    if (allHandlersFinished()) await run.flushNotes();
+    else await condition(allHandlersFinished);
+  }
   return outcomeOf(journal.state);
 }
 
@@ -85,7 +88,7 @@ function carryOut(
   journal: Journal,
   run: TaskRun,
 ): Promise<void> | undefined {
-  showInInbox(journal, isPersonAwaited(verdict));
+  if (!isAside(verdict)) showInInbox(journal, isPersonAwaited(verdict));
   return verdict.do === 'wait' ? waitUntil(journal, verdict.until) : run.carryOut(verdict);
 }
 
@@ -93,12 +96,25 @@ function isPersonAwaited(verdict: Verdict): boolean {
   return verdict.do === 'wait' && verdict.person;
 }
 
+/** What is done while the same approval stays open: a reminder is no reason to leave the inbox and to enter it again. */
+function isAside(verdict: Verdict): boolean {
+  if (verdict.do === 'alert' || verdict.do === 'judge_held') return true;
+  if (verdict.do !== 'append' || verdict.event.type !== 'approval_expired') return false;
+  return ['remind', 'escalate'].includes(verdict.event.data.outcome);
+}
+
 /** S10.3: before a task starts to wait for a person, before it ends, and when much has come together. */
 function mustFlush(verdict: Verdict, journal: Journal): boolean {
   const pending = pendingNotes(journal);
   if (pending === 0) return false;
-  const startsToWait = isPersonAwaited(verdict) && !journal.isInInbox;
-  return startsToWait || verdict.do === 'end' || pending >= NOTES_PENDING_MAX;
+  return startsToWait(verdict, journal) || verdict.do === 'end' || pending >= NOTES_PENDING_MAX;
+}
+
+/** Each decision about an open approval, and an interrupt, start the wait anew: for the next approver, or to be resumed. */
+function startsToWait(verdict: Verdict, { state, isInInbox }: Journal): boolean {
+  if (verdict.do !== 'wait') return false;
+  if (state.interrupted || state.phase.kind === 'awaiting_approval') return true;
+  return verdict.person && !isInInbox;
 }
 
 function pendingNotes({ state, pendingCount }: Journal): number {

@@ -6,10 +6,13 @@
  * journaled as ignored, and so is a refused update, for the audit.
  */
 import { setHandler } from '@temporalio/workflow';
-import { decisionRecord, judgeDecision } from '../src/task/approval.ts';
+import type { PlanEditResult } from '../src/task/activity-api.ts';
 import type { DecisionKind, DecisionMessage, DecisionReply } from '../src/task/approval.ts';
+import { editRefused, edited, eventsAfter, firstAnswer, judgeDecision } from '../src/task/judge-decision.ts';
+import type { Answered } from '../src/task/judge-decision.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { Principal } from '../src/task/plan.ts';
+import type { TaskState } from '../src/task/state.ts';
 import { statusOf } from '../src/task/view.ts';
 import type { Journal } from './journal.ts';
 import { approveSignal, decideUpdate, editSignal, rejectSignal } from './messages.ts';
@@ -40,12 +43,9 @@ export function judgeHeld(journal: Journal, decision: DecisionMessage): void {
 
 async function decide(journal: Journal, run: TaskRun, message: unknown): Promise<DecisionReply> {
   const decision = decisionOf(message);
-  if (decision === null) return refuse(journal, 'invalid_decision', DECISION_SHAPE);
-  const known = journal.state.answers.find(({ decisionId }) => decisionId === decision.decisionId);
-  if (known !== undefined) {
-    const { decisionId: _id, ...answer } = known;
-    return { ...answer, status: statusOf(journal.state) };
-  }
+  if (decision === null) return refuse(journal);
+  const first = firstAnswer(journal.state, decision);
+  if (first !== null) return { ...first, status: statusOf(journal.state) };
   const judgement = judgeDecision(journal.state, decision, Date.now());
   return judgement.kind === 'answered'
     ? conclude(journal, decision, judgement)
@@ -54,84 +54,61 @@ async function decide(journal: Journal, run: TaskRun, message: unknown): Promise
 
 /** S4.2: the same action; new arguments are validated and planned again, by an activity. */
 async function edit(journal: Journal, run: TaskRun, decision: DecisionMessage): Promise<DecisionReply> {
-  const { plan, taskId } = journal.state;
-  if (plan === null || decision.arguments === undefined)
-    return refuse(journal, 'invalid_edit', 'An edit needs `arguments`.');
-  const { callId, by } = decision;
-  const planned = await ledgerActivities
-    .planEdit({ plan, taskId, callId, arguments: decision.arguments, by })
-    .catch(() => ({
-      kind: 'refused' as const,
-      message: 'The new arguments could not be checked just now; decide again.',
-    }));
-  if (planned.kind === 'refused') {
-    return conclude(journal, decision, {
-      reply: { accepted: false, code: 'invalid_edit', message: planned.message },
-      events: [],
-    });
-  }
+  const planned = await planEdit(journal.state, decision);
   // Others may have decided meanwhile: asked again before anything follows from it (S3.2).
+  const first = firstAnswer(journal.state, decision);
+  if (first !== null) return { ...first, status: statusOf(journal.state) };
   const again = judgeDecision(journal.state, decision, Date.now());
   if (again.kind === 'answered') return conclude(journal, decision, again);
-  const { needsApproval } = planned;
+  if (planned.kind === 'refused') return conclude(journal, decision, editRefused(planned.message));
   run.input = planned.input;
-  return conclude(journal, decision, {
-    reply: { accepted: true, code: needsApproval ? 'edited_needs_approval' : 'edited' },
-    events: [
-      {
-        type: 'approval_decided',
-        data: { ...decisionRecord(decision), decision: 'edited', plan: planned.plan, needsApproval },
-      },
-    ],
-  });
+  return conclude(journal, decision, edited(decision, planned));
 }
 
-type Answered = Omit<Extract<ReturnType<typeof judgeDecision>, { kind: 'answered' }>, 'kind'>;
+function planEdit(
+  { plan, taskId }: TaskState,
+  { callId, by, arguments: args }: DecisionMessage,
+): Promise<PlanEditResult> {
+  if (plan === null || args === undefined) throw new Error('an edit without a plan or arguments');
+  return ledgerActivities.planEdit({ plan, taskId, callId, arguments: args, by }).catch(() => ({
+    kind: 'refused',
+    message: 'The new arguments could not be checked just now; decide again, under another decisionId.',
+  }));
+}
 
-function conclude(journal: Journal, decision: DecisionMessage, { reply, events }: Answered): DecisionReply {
-  for (const event of events) journal.append(event);
-  if (events.length === 0) {
-    const { kind } = decision;
-    journal.append({
-      type: 'decision_ignored',
-      data: { ...decisionRecord(decision), kind, code: reply.code },
-    });
-  }
-  return { ...reply, status: statusOf(journal.state) };
+function conclude(journal: Journal, decision: DecisionMessage, answered: Answered): DecisionReply {
+  for (const event of eventsAfter(decision, answered)) journal.append(event);
+  return { ...answered.reply, status: statusOf(journal.state) };
 }
 
 const DECISION_SHAPE =
   'A decision is {kind: approve|edit|reject, callId, by: {tenant, subject, roles}, decisionId?, fingerprint?, challengeAnswer?, arguments?, reason?}.';
 
-function refuse(journal: Journal, code: DecisionReply['code'], message: string): DecisionReply {
+function refuse(journal: Journal): DecisionReply {
+  const code = 'invalid_decision';
   if (journal.state.phase.kind !== 'ended')
     journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
-  return { accepted: false, code, message, status: statusOf(journal.state) };
+  return { accepted: false, code, message: DECISION_SHAPE, status: statusOf(journal.state) };
 }
 
-/** The message cut down to what a decision is; null when it is none. Anyone may signal anything. */
+/**
+ * The message cut down to what a decision is; null when it is none. Anyone may signal anything. Names are never cut:
+ * one that is too long would then be somebody else's.
+ */
 function decisionOf(message: unknown): DecisionMessage | null {
-  const {
-    kind,
-    callId,
-    decisionId,
-    fingerprint,
-    challengeAnswer,
-    arguments: args,
-    reason,
-    channel,
-    by,
-  } = fieldsOf(message);
+  const { kind, callId, decisionId, fingerprint, challengeAnswer, reason, channel, by, ...more } =
+    fieldsOf(message);
   const who = principalOf(by);
   if (kind !== 'approve' && kind !== 'edit' && kind !== 'reject') return null;
-  if (typeof callId !== 'string' || who === null) return null;
+  if (!isName(callId) || who === null || (decisionId !== undefined && !isName(decisionId))) return null;
+  const args = kind === 'edit' ? more['arguments'] : undefined;
   if (args !== undefined && !isArguments(args)) return null;
   return {
     kind,
-    callId: callId.slice(0, NAME_CHARS_MAX),
+    callId,
     by: who,
-    ...(typeof decisionId === 'string' && { decisionId: decisionId.slice(0, NAME_CHARS_MAX) }),
-    ...(typeof fingerprint === 'string' && { fingerprint }),
+    ...(decisionId !== undefined && { decisionId }),
+    ...(typeof fingerprint === 'string' && { fingerprint: fingerprint.slice(0, NAME_CHARS_MAX) }),
     ...(typeof challengeAnswer === 'string' && { challengeAnswer: challengeAnswer.slice(0, TEXT_CHARS_MAX) }),
     ...(args !== undefined && { arguments: args }),
     ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
@@ -146,9 +123,12 @@ function isArguments(value: unknown): value is JsonObject {
 
 function principalOf(value: unknown): Principal | null {
   const { tenant, subject, roles } = fieldsOf(value);
-  if (typeof tenant !== 'string' || typeof subject !== 'string' || !Array.isArray(roles)) return null;
-  const names = roles.filter((role) => typeof role === 'string');
-  return { tenant, subject: subject.slice(0, NAME_CHARS_MAX), roles: names.slice(0, ROLES_MAX) };
+  if (!isName(tenant) || !isName(subject) || !Array.isArray(roles)) return null;
+  return { tenant, subject, roles: roles.filter(isName).slice(0, ROLES_MAX) };
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= NAME_CHARS_MAX;
 }
 
 function fieldsOf(value: unknown): Record<string, unknown> {

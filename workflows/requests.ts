@@ -90,13 +90,17 @@ function requestResolve(journal: Journal, message: unknown): MessageReply {
   const { phase } = journal.state;
   if (phase.kind === 'ended' || phase.kind === 'finished') return reply(journal, 'already_ended');
   const resolution = resolutionOf(message);
-  const isApplicable =
-    phase.kind === 'needs_attention' && !(phase.about === 'approval' && resolution?.as === 'applied');
-  if (resolution !== null && isApplicable) {
+  // An approval that nobody gave can't have been applied.
+  const isSense = !(
+    phase.kind === 'needs_attention' &&
+    phase.about === 'approval' &&
+    resolution?.as === 'applied'
+  );
+  if (resolution !== null && isSense && phase.kind === 'needs_attention') {
     journal.append({ type: 'resolve_requested', data: { resolution } });
     return reply(journal, 'requested');
   }
-  const code = resolution === null ? 'invalid_resolution' : 'not_in_attention';
+  const code = resolution === null || !isSense ? 'invalid_resolution' : 'not_in_attention';
   journal.append({ type: 'message_ignored', data: { message: 'resolve', code } });
   return reply(journal, code);
 }

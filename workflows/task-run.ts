@@ -6,6 +6,7 @@
  */
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
 import type { AuditNote, BareStart } from '../src/task/activity-api.ts';
+import { opened } from '../src/task/approval-state.ts';
 import { backoffDelayMs, decide } from '../src/task/decide.ts';
 import type { Verdict } from '../src/task/decide.ts';
 import type { NewEvent } from '../src/task/event.ts';
@@ -132,26 +133,13 @@ export class TaskRun {
     return this.settle(
       { attempt: null, journal },
       attemptActivities(plan, true).previewOperation(request),
-      ({ view }) => {
-        const openedAt = Date.now();
-        const rule = plan.approval ?? null;
-        return {
-          type: 'approval_opened',
-          data: {
-            approval: {
-              callId,
-              openedAt,
-              expiresAt: openedAt + (rule?.expiresInMs ?? 0),
-              fingerprint: (plan.edited ?? plan).fingerprint.input,
-              view,
-              roles: rule?.roles ?? [],
-              approvedBy: [],
-              wrongAnswers: 0,
-              hasEscalated: false,
+      (seen) =>
+        seen.kind === 'overtaken'
+          ? { type: 'preview_overtaken', data: { rowAttempt: seen.rowAttempt } }
+          : {
+              type: 'approval_opened',
+              data: { approval: opened(plan, callId, seen.view, Date.now()) },
             },
-          },
-        };
-      },
     );
   }
 

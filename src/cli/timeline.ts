@@ -75,6 +75,8 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       return ['retries spent', event.data.failure.message];
     case 'run_deadline_passed':
       return ['run deadline passed', 'no new execution begins'];
+    case 'preview_overtaken':
+      return ['sent before, by an earlier run', 'that is settled first'];
     case 'attempt_abort_requested':
       return ['attempt told to stop', ''];
     case 'message_ignored':

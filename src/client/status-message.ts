@@ -3,7 +3,7 @@
  * text. An unknown outcome is said in words a model obeys (M1.5): not done, not failed, do not call again.
  */
 import type { AttentionAbout } from '../task/event.ts';
-import type { TaskEffect, TaskError, TaskStatus } from '../task/outcome.ts';
+import type { EditedFrom, TaskEffect, TaskError, TaskStatus } from '../task/outcome.ts';
 
 export interface StatusFacts {
   taskId: string;
@@ -17,6 +17,7 @@ export interface StatusFacts {
   stale: boolean;
   attentionAbout: AttentionAbout | null;
   interrupted?: boolean;
+  editedFrom?: EditedFrom;
   nextEligibleAt: number | null;
   isResultDropped: boolean;
 }
@@ -89,6 +90,7 @@ function remarks(facts: StatusFacts): string[] {
     ...(status === 'completed' && facts.isResultDropped
       ? ['The result was too large to keep; its hash and size are.']
       : []),
+    ...(facts.editedFrom ? [editRemark(facts.editedFrom, status)] : []),
     ...(isOpen && facts.interrupted ? ['Interrupted by a person; nothing begins until it is resumed.'] : []),
     ...(isOpen && facts.attached ? ['Met an equal call that is still open.'] : []),
     ...(isOpen && !facts.autoRetry
@@ -97,6 +99,12 @@ function remarks(facts: StatusFacts): string[] {
     ...(facts.stale ? ['This is the last known state; no worker answered just now.'] : []),
   ];
 }
+
+/** Field case 22: whoever sees this has its call answered, and must not make it again. */
+const editRemark = ({ by }: EditedFrom, status: TaskStatus): string =>
+  status === 'completed'
+    ? `Executed with arguments that ${by} edited, not with those of the call; do not call again with the original ones.`
+    : `The arguments are not those of the call: ${by} edited them.`;
 
 const askFor = ({ taskId }: StatusFacts): string => `Ask for task ${taskId}.`;
 const doNotCall = ({ taskId }: StatusFacts): string => `Do not call again; ask for task ${taskId}.`;

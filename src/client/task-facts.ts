@@ -8,7 +8,7 @@ import type { AttentionAbout } from '../task/event.ts';
 import type { OpenStatus, TaskOutcome, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
-import { outcomeOf } from '../task/view.ts';
+import { editedFrom, outcomeOf } from '../task/view.ts';
 import { approvalView } from './approval-view.ts';
 import type { ApprovalView } from './task-client.ts';
 
@@ -79,6 +79,7 @@ export function factsOfRow(row: OperationRow, options: { stale: boolean; replaye
     cancelRequested: end?.cancelRequested ?? false,
     result: status === 'completed' ? row.result : null,
     error: end?.error ?? null,
+    ...(row.edited && { editedFrom: editedFrom(row.fingerprint.input, row.edited) }),
     tenant: row.tenant,
     attached: false,
     stale: options.stale && end === null,

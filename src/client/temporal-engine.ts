@@ -8,7 +8,7 @@
  * 4. A message that no worker took in time is left with the engine as a signal: an intent is never lost (S4.8).
  */
 import { WorkflowNotFoundError } from '@temporalio/client';
-import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import {
   defineSearchAttributeKey,
   TypedSearchAttributes,
@@ -54,6 +54,8 @@ import type {
 const START_DEADLINE_MS = 10_000;
 /** M2.2: a read never hangs. */
 const READ_DEADLINE_MS = 1_500;
+/** All pages of an inbox. */
+const LIST_DEADLINE_MS = 5_000;
 /** How long a message waits for a worker's answer before it is left with the engine. */
 const ANSWER_DEADLINE_MS = 2_000;
 /**
@@ -206,20 +208,15 @@ export class TemporalEngine implements TaskEngine {
   async waiting(tenant: string, limit: number): Promise<WaitingTask[]> {
     const query = `HoldfastTenant = ${quoted(tenant)} AND HoldfastStatus IN ('awaiting_approval', 'needs_attention') AND ExecutionStatus = 'Running'`;
     const found: WaitingTask[] = [];
-    try {
-      for await (const execution of this.#temporal.workflow.list({
-        query,
-        pageSize: Math.min(limit, 1_000),
-      })) {
-        const attributes = execution.typedSearchAttributes;
-        found.push({
-          taskId: execution.workflowId,
-          action: attributes.get(ACTION) ?? '',
-          status: attributes.get(STATUS) ?? '',
-          waitingSince: attributes.get(WAITING_SINCE)?.getTime() ?? execution.startTime.getTime(),
-        });
-        if (found.length >= limit) break;
+    const list = async (): Promise<void> => {
+      const pages = this.#temporal.workflow.list({ query, pageSize: Math.min(limit, 1_000) });
+      for await (const execution of pages) {
+        found.push(waitingTask(execution));
+        if (found.length >= limit) return;
       }
+    };
+    try {
+      await this.#within(LIST_DEADLINE_MS, list);
     } catch (error) {
       throw engineError(error);
     }
@@ -276,6 +273,16 @@ export class TemporalEngine implements TaskEngine {
   #within<T>(ms: number, call: () => Promise<T>): Promise<T> {
     return this.#temporal.withDeadline(Date.now() + ms, call);
   }
+}
+
+function waitingTask(execution: WorkflowExecutionInfo): WaitingTask {
+  const attributes = execution.typedSearchAttributes;
+  return {
+    taskId: execution.workflowId,
+    action: attributes.get(ACTION) ?? '',
+    status: attributes.get(STATUS) ?? '',
+    waitingSince: attributes.get(WAITING_SINCE)?.getTime() ?? execution.startTime.getTime(),
+  };
 }
 
 function recordOf(description: WorkflowExecutionDescription): EngineRecord {

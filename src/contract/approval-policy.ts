@@ -9,13 +9,24 @@ import type { ActionContract, ApprovalRule } from './define-action.ts';
 import { parseDuration } from './duration.ts';
 import { HoldfastError } from './error.ts';
 import { LIMITS } from './limits.ts';
-import { redact } from './redact.ts';
+import { REDACTED, redact } from './redact.ts';
 
 const EXPIRES_IN_MS_DEFAULT = 86_400_000;
 const ON_EXPIRY = ['deny', 'halt', 'remind', 'escalate'] as const;
+const RULE_KEYS = [
+  'roles',
+  'quorum',
+  'requesterMayDecide',
+  'expiresIn',
+  'onExpiry',
+  'escalateTo',
+  'challenge',
+  'mayAnswerOverMcp',
+];
 /** A phrase a person can type: the call's own facts, no more than this many of them. */
 const FACTS_MAX = 4;
 const FACT_CHARS_MAX = 60;
+const CHALLENGE_CHARS_MAX = 400;
 
 /** Who must decide before `input` may be executed; null when nobody. Throws `invalid_contract`. */
 export function approvalFor(contract: ActionContract, input: JsonObject): PlanApproval | null {
@@ -34,15 +45,17 @@ function askRule(contract: ActionContract, input: JsonObject): ApprovalRule | nu
     throw invalid(contract, 'threw', cause);
   }
   if (!answer) return null;
-  if (typeof answer !== 'object' || answer instanceof Promise)
+  if (typeof answer !== 'object' || Array.isArray(answer) || 'then' in answer)
     throw invalid(contract, 'must answer false or an object, at once');
+  const unknown = Object.keys(answer).find((key) => !RULE_KEYS.includes(key));
+  if (unknown !== undefined) throw invalid(contract, `answers ${unknown}, which is no part of a rule`);
   return answer;
 }
 
 function frozen(contract: ActionContract, rule: ApprovalRule, irreversible: string | null): PlanApproval {
   const { quorum = 1, onExpiry = 'deny', requesterMayDecide = false, mayAnswerOverMcp = false } = rule;
   const expiresInMs = rule.expiresIn === undefined ? EXPIRES_IN_MS_DEFAULT : parseDuration(rule.expiresIn);
-  const challenge = rule.challenge ?? irreversible;
+  const challenge = rule.challenge === undefined ? irreversible : checkChallenge(contract, rule.challenge);
   if (expiresInMs === null || expiresInMs < 1 || expiresInMs > LIMITS.runDeadlineMsMax.value)
     throw invalid(
       contract,
@@ -54,8 +67,6 @@ function frozen(contract: ActionContract, rule: ApprovalRule, irreversible: stri
     throw invalid(contract, `has an onExpiry that is none of ${ON_EXPIRY.join(', ')}`);
   if (onExpiry === 'escalate' && namesOf(contract, rule.escalateTo).length === 0)
     throw invalid(contract, "has onExpiry 'escalate' and names no roles in escalateTo");
-  if (challenge !== null && (typeof challenge !== 'string' || challenge.trim() === ''))
-    throw invalid(contract, 'has a challenge that is no phrase');
   return {
     roles: namesOf(contract, rule.roles),
     quorum,
@@ -69,6 +80,15 @@ function frozen(contract: ActionContract, rule: ApprovalRule, irreversible: stri
   };
 }
 
+/** What a person can see and type back the same: one line, without space at its ends. */
+function checkChallenge(contract: ActionContract, challenge: unknown): string {
+  const phrase = typeof challenge === 'string' ? oneLine(challenge) : '';
+  if (phrase !== '' && phrase.length <= CHALLENGE_CHARS_MAX) return phrase;
+  throw invalid(contract, `has a challenge that is no phrase of 1 to ${CHALLENGE_CHARS_MAX} characters`);
+}
+
+const oneLine = (text: string): string => text.replace(/[\s\p{C}]+/gu, ' ').trim();
+
 function namesOf(contract: ActionContract, names: unknown): string[] {
   if (names === undefined) return [];
   if (Array.isArray(names) && names.every((name) => typeof name === 'string' && name !== ''))
@@ -76,16 +96,21 @@ function namesOf(contract: ActionContract, names: unknown): string[] {
   throw invalid(contract, 'names roles that are no texts');
 }
 
-/** S4.6: the phrase to type back, made from the call's own facts; sensitive ones are left out. */
+/** S4.6: the phrase to type back, made from the call's own facts (an amount among them, if any); sensitive ones are left out. */
 function challengeOf({ name, sensitive }: ActionContract, input: JsonObject): string {
-  const shown = redact(input, sensitive.input);
-  const facts = scalarsOf(shown).slice(0, FACTS_MAX);
-  return [name, ...facts.map((fact) => fact.slice(0, FACT_CHARS_MAX))].join(' ');
+  const facts = scalarsOf(redact(input, sensitive.input));
+  const chosen = facts.slice(0, FACTS_MAX);
+  const amount = facts.find((fact) => typeof fact === 'number');
+  if (amount !== undefined && !chosen.includes(amount)) chosen.splice(FACTS_MAX - 1, 1, amount);
+  return [name, ...chosen.map((fact) => [...oneLine(String(fact))].slice(0, FACT_CHARS_MAX).join(''))]
+    .map((text) => text.trim())
+    .filter((text) => text !== '')
+    .join(' ');
 }
 
-function scalarsOf(value: Json): string[] {
-  if (typeof value === 'string') return value === '' || value === '[redacted]' ? [] : [value];
-  if (typeof value === 'number') return [String(value)];
+function scalarsOf(value: Json): (string | number)[] {
+  if (typeof value === 'string') return value === REDACTED ? [] : [value];
+  if (typeof value === 'number') return [value];
   if (value === null || typeof value === 'boolean') return [];
   return Object.values(value).flatMap(scalarsOf);
 }

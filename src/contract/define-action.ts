@@ -22,7 +22,7 @@ export interface ApprovalRule {
   /** S4.4: `deny` (default) ends the task, `halt` asks a person, `remind` alerts and keeps it open, `escalate` lets `escalateTo` decide too, once. */
   onExpiry?: 'deny' | 'halt' | 'remind' | 'escalate';
   escalateTo?: string[];
-  /** S4.6: what the approver types back. An action whose rollback is `none` has one made from the call's facts by default. */
+  /** S4.6: what the approver types back: one line, at most 400 characters. An action whose rollback is `none` has one made from the call's facts by default. */
   challenge?: string;
   /** M7.3: may be answered over the MCP connection that asked. Default false, and never with a challenge. */
   mayAnswerOverMcp?: boolean;
@@ -66,7 +66,7 @@ export interface ActionDefinition<Input extends z.ZodObject, Output extends z.Zo
   effect: EffectClass;
   /** S6.1. `none` needs a reason; a safe action needs nothing. */
   rollback?: { kind: RollbackKind; reason?: string };
-  /** Pure and quick. Anything but a falsy answer asks for a person; so does a promise. */
+  /** Pure and quick. A falsy answer asks nobody. A promise, or anything else that is no rule, permits nothing (`invalid_contract`). */
   approval?(input: z.output<Input>): false | ApprovalRule;
   deadlines?: DeadlinesDefinition;
   retry?: RetryDefinition;

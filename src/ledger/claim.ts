@@ -5,6 +5,7 @@
 import type { Claim } from '../task/claim.ts';
 import { beginAttempt, intendAttempt, loseAttempt } from './attempt.ts';
 import type { ClaimAnswer, ClaimRequest, RowState, Written } from './ledger.ts';
+import { stored } from './row.ts';
 import type { OperationTable } from './schema.ts';
 import type { Queries } from './store.ts';
 import type { Held, Unit } from './unit.ts';
@@ -53,6 +54,7 @@ function grant(unit: Unit, held: Held, request: ClaimRequest): ClaimAnswer {
   const { record, now } = held;
   const isIntent = request.executing && NOTHING_IN_DOUBT.includes(record.state);
   const claimedUntil = now + request.claimMs;
+  const { edited = null } = request;
   loseAttempt(unit, record, now);
   unit.save(held, {
     by: 'claim',
@@ -61,12 +63,14 @@ function grant(unit: Unit, held: Held, request: ClaimRequest): ClaimAnswer {
       attempt: request.attempt,
       generation: record.generation + 1,
       claimed_until: claimedUntil,
+      edited: edited === null ? null : stored(edited),
       ...(isIntent && { attempt_deadline: now + request.attemptMs, executions: record.executions + 1 }),
     },
     event: 'operation.claimed',
     data: {
       executing: isIntent,
       claimedUntil,
+      ...(edited !== null && { edited: { ...edited, fingerprint: { ...edited.fingerprint } } }),
       ...(isIntent && { attemptDeadline: now + request.attemptMs }),
     },
   });

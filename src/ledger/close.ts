@@ -246,5 +246,5 @@ export async function appendAudit(unit: Unit, request: Request<'appendAudit'>): 
   const held = await unit.tryLock(request.operationId);
   const about = held?.record ?? { operation_id: request.operationId, tenant: request.tenant };
   await unit.notes(about, request.taskId, request.notes);
-  if (request.alert) unit.alert(request.alert);
+  if (request.alert) await unit.alertOnce(request.alert);
 }

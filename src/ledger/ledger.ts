@@ -18,7 +18,7 @@ import type { Claim } from '../task/claim.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { StoredResult, TaskEnd } from '../task/outcome.ts';
-import type { EffectClass } from '../task/plan.ts';
+import type { EffectClass, PlanEdit } from '../task/plan.ts';
 import type { Reservation } from '../task/reservation.ts';
 
 export type RowState =
@@ -67,6 +67,8 @@ export interface OperationRow {
   /** What a stale attempt reported after its claim was taken over (S2.7). */
   lateOutcome: Json | null;
   parentOperationId: string | null;
+  /** S4.2: what was executed, or claimed to be, instead of `fingerprint`: an approver's edit; null when nobody edited. */
+  edited: PlanEdit | null;
   createdAt: number;
   updatedAt: number;
 }
@@ -94,6 +96,8 @@ export interface ClaimRequest {
   attemptMs: number;
   /** False: take over in order to reconcile; `intend` must precede an execution. */
   executing: boolean;
+  /** S4.2: kept beside the request's fingerprint. Default null. */
+  edited?: PlanEdit | null;
   notes: AuditNote[];
 }
 
@@ -157,7 +161,7 @@ export interface Transitions {
   owns(claim: Claim): Promise<boolean>;
   /** `reserved|released → refused`, without a claim, or `in_flight → refused` under a claim just reconciled (S2.2). Records the end. */
   refuse(
-    request: { claim: Claim } | Omit<ClaimRequest, 'claimMs' | 'attemptMs' | 'executing'>,
+    request: { claim: Claim } | Omit<ClaimRequest, 'claimMs' | 'attemptMs' | 'executing' | 'edited'>,
     reason: string,
     end: TaskEnd,
   ): Promise<Written>;

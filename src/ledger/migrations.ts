@@ -169,6 +169,12 @@ const MIGRATIONS: readonly Migration[] = [
     statements: (words) => [...operations(words), ...records(words)],
     only: APPEND_ONLY,
   },
+  {
+    version: 2,
+    name: 'arguments that an approver edited',
+    statements: () => ['alter table operation add column edited text'],
+    only: { sqlite: [], postgres: [] },
+  },
 ];
 
 /** The schema that this code reads and writes. */

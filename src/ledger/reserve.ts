@@ -66,6 +66,7 @@ function nextOrdinal(unit: Unit, held: Held, request: Reservation): Reserved {
       failure: null,
       late_outcome: null,
       task_end: null,
+      edited: null,
     },
     event: 'operation.reserved',
     data: asked(request),
@@ -129,6 +130,7 @@ function recordOf(request: Reservation, now: number): OperationTable {
     late_outcome: null,
     parent_operation_id: null,
     attachable: Number(!request.keyed && request.attach),
+    edited: null,
     created_at: now,
     updated_at: now,
   };

@@ -108,6 +108,7 @@ function insertRollback(unit: Unit, parent: Held, request: RollbackClaimRequest)
     late_outcome: null,
     parent_operation_id: request.parentOperationId,
     attachable: 0,
+    edited: null,
     created_at: now,
     updated_at: now,
   };

@@ -36,6 +36,7 @@ export function rowOf(record: OperationTable): OperationRow {
     end: parsed(record.task_end),
     lateOutcome: parsed(record.late_outcome),
     parentOperationId: record.parent_operation_id,
+    edited: parsed(record.edited),
     createdAt: record.created_at,
     updatedAt: record.updated_at,
   };

@@ -36,6 +36,8 @@ export interface OperationTable {
   attachable: number;
   created_at: number;
   updated_at: number;
+  /** S4.2, since schema 2: the edit whose arguments were claimed for; null when the request's were. */
+  edited: string | null;
 }
 
 /** One granted claim each. A generation is unique in its operation, since it never resets. */

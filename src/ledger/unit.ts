@@ -137,6 +137,19 @@ export class Unit {
     this.#alerts.push(alert);
   }
 
+  /** For one that no change of a row keeps from being written again: the same about the same task is there or not. */
+  async alertOnce(alert: Alert): Promise<void> {
+    if (this.#now === 0) this.#now = await this.tx.now();
+    const found = await this.tx.kysely
+      .selectFrom('outbox')
+      .select('id')
+      .where('task_id', '=', alert.taskId)
+      .where('type', '=', alert.type)
+      .where('data', '=', canonicalText(alert.data))
+      .executeTakeFirst();
+    if (found === undefined) this.alert(alert);
+  }
+
   /** Appends what was noted, then the alerts. Called once, at the end. */
   async flush(): Promise<void> {
     for (const taskId of new Set(this.#events.map((event) => event.taskId))) await this.#append(taskId);

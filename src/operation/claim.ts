@@ -25,6 +25,7 @@ export function claimRequest({ plan, request }: EffectAttempt, executing: boolea
     claimMs: claimMsOf(plan, request.inline),
     attemptMs: plan.deadlines.attemptMs,
     executing,
+    edited: plan.edited ?? null,
     notes: request.journal,
   };
 }

@@ -90,8 +90,12 @@ export interface PlanEditRequest {
 }
 
 export type PlanEditResult =
-  /** `needsApproval`: policy for the new arguments asks for more than this approver's word (S4.2). */
-  { kind: 'planned'; plan: Plan; input: Json; needsApproval: boolean } | { kind: 'refused'; message: string };
+  /** `needsApproval`: policy for the new arguments asks for more than this approver's word (S4.2). `shown`: the arguments, redacted. */
+  | { kind: 'planned'; plan: Plan; input: Json; needsApproval: boolean; shown: JsonObject }
+  | { kind: 'refused'; message: string };
+
+/** What an approver is to see; `overtaken`: the row shows that the operation was sent before, by an earlier run of it. */
+export type PreviewResult = { kind: 'view'; view: JsonObject } | { kind: 'overtaken'; rowAttempt: number };
 
 /** A transition without a ledger change, as the audit keeps it (S10.3). */
 export interface AuditNote {
@@ -118,7 +122,7 @@ export interface TaskActivities {
   /** Flushes transitions without a ledger change before a task ends or waits for a person (S10.3). */
   recordNotes(request: { plan: Plan; taskId: string; journal: AuditNote[]; alert?: AlertDue }): Promise<void>;
   /** Reads what an approver is to see (S4.7): redacted arguments, the precondition now, the rollback plan. Changes nothing. */
-  previewOperation(request: PreviewRequest): Promise<{ view: JsonObject }>;
+  previewOperation(request: PreviewRequest): Promise<PreviewResult>;
   /** Validates and plans an approver's arguments (S4.2) for the same operation and requester. */
   planEdit(request: PlanEditRequest): Promise<PlanEditResult>;
   planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;

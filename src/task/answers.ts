@@ -7,7 +7,7 @@ import type { AttentionAbout, EventData, RollbackReason } from './event.ts';
 import { alreadyDecided, canRollBack, committedEnd, endedWith, rolledBackEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
 import type { OperationOutcome, StoredResult, TaskEnd } from './outcome.ts';
-import { EXECUTE, SETTLE, isExecution, ready, stepOf } from './phase.ts';
+import { SETTLE, isExecution, nextExecution, ready, stepOf } from './phase.ts';
 import type { AttemptView, Phase, TaskState } from './state.ts';
 
 const VERIFY_POLL_INITIAL_MS = 500;
@@ -129,7 +129,12 @@ function released(state: TaskState, failure: Failure): Change {
     settlesSpent: 0,
     verifyUntil: null,
     verifyPolls: 0,
-    phase: { kind: 'retry_due', step: EXECUTE, failure, spendsRetry: isExecution(stepOf(state)) },
+    phase: {
+      kind: 'retry_due',
+      step: nextExecution(state),
+      failure,
+      spendsRetry: isExecution(stepOf(state)),
+    },
   };
 }
 
@@ -257,6 +262,6 @@ export function afterResolve(state: TaskState, data: EventData['resolve_finished
     verifyUntil: null,
     verifyPolls: 0,
     rollbackDeclined: state.rollbackDeclined || (isApplied && step.about === 'rollback'),
-    phase: ready(isApplied ? SETTLE : EXECUTE, at),
+    phase: ready(isApplied ? SETTLE : nextExecution(state), at),
   };
 }

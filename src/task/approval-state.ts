@@ -6,11 +6,29 @@
 import { attention } from './answers.ts';
 import type { Change } from './answers.ts';
 import { approvalOf, cycleOf, DECISIONS_REMEMBERED_MAX } from './approval.ts';
-import type { DecisionReply, OpenApproval } from './approval.ts';
+import type { ClosedApproval, DecisionReply, OpenApproval } from './approval.ts';
 import { endedWith } from './ends.ts';
 import type { DecisionRecord, EventData } from './event.ts';
 import { EXECUTE, PREVIEW, ready } from './phase.ts';
+import type { JsonObject } from './json.ts';
+import type { Plan } from './plan.ts';
 import type { AlertDue, Phase, TaskState } from './state.ts';
+
+/** An approval as it opens (S4.1): bound to this call and to the arguments as they are planned now. */
+export function opened(plan: Plan, callId: string, view: JsonObject, at: number): OpenApproval {
+  const { expiresInMs = 0, roles = [] } = plan.approval ?? {};
+  return {
+    callId,
+    openedAt: at,
+    expiresAt: at + expiresInMs,
+    fingerprint: (plan.edited ?? plan).fingerprint.input,
+    view,
+    roles,
+    approvedBy: [],
+    wrongAnswers: 0,
+    hasEscalated: false,
+  };
+}
 
 export function afterApprovalOpened(state: TaskState, { approval }: EventData['approval_opened']): Change {
   const isFor = ({ callId }: { callId: string }): boolean => callId === approval.callId;
@@ -50,30 +68,25 @@ export function afterApprovalDecided(
 ): Change {
   const { phase } = state;
   if (phase.kind !== 'awaiting_approval' || phase.approval.callId !== data.callId) return {};
-  const closed = { humanWaitMs: state.humanWaitMs + Math.max(0, at - phase.approval.openedAt) };
+  const closed = (as: ClosedApproval['as']): Change => ({
+    ...remembered(state, data, { accepted: true, code: as }),
+    decided: { callId: data.callId, as },
+    humanWaitMs: state.humanWaitMs + Math.max(0, at - phase.approval.openedAt),
+  });
   switch (data.decision) {
     case 'approved':
-      return {
-        ...remembered(state, data, { accepted: true, code: 'approved' }),
-        ...closed,
-        phase: ready(EXECUTE, at),
-      };
+      return { ...closed('approved'), phase: ready(EXECUTE, at) };
     case 'rejected': {
       const why = data.reason === undefined ? '' : `: ${data.reason}`;
       const end = endedWith(state, 'approval_rejected', `Rejected by ${data.by}${why}`);
-      return {
-        ...remembered(state, data, { accepted: true, code: 'rejected' }),
-        ...closed,
-        phase: ready({ kind: 'close', end }, at),
-      };
+      return { ...closed('rejected'), phase: ready({ kind: 'close', end }, at) };
     }
     case 'edited': {
-      const code = data.needsApproval ? 'edited_needs_approval' : 'edited';
+      const { plan, needsApproval } = data;
       return {
-        ...remembered(state, data, { accepted: true, code }),
-        ...closed,
-        plan: data.plan,
-        phase: ready(data.needsApproval ? PREVIEW : EXECUTE, at),
+        ...closed(needsApproval ? 'edited_needs_approval' : 'edited'),
+        plan,
+        phase: ready(needsApproval ? PREVIEW : EXECUTE, at),
       };
     }
     default:
@@ -103,6 +116,7 @@ export function afterApprovalExpired(
           type: 'approval_expired',
           message: 'Nobody decided in time; the task waits.',
           callId: data.callId,
+          at,
         }),
         phase: attention('approval', null, at),
       };
@@ -112,6 +126,7 @@ export function afterApprovalExpired(
           type: 'approval_reminder',
           message: 'An approval still waits for a decision.',
           callId: data.callId,
+          at,
         }),
         ...open(state, data.callId, () => ({ expiresAt: at + rule.expiresInMs })),
       };
@@ -121,6 +136,7 @@ export function afterApprovalExpired(
           type: 'approval_expired',
           message: `Nobody decided in time; ${rule.escalateTo.join(', ')} may decide now.`,
           callId: data.callId,
+          at,
         }),
         ...open(state, data.callId, (approval) => ({
           expiresAt: at + rule.expiresInMs,

@@ -8,8 +8,9 @@
  * 3. One step at a time: while one is working the verdict is to wait for it.
  * 4. Whatever repeats without an end in sight waits between two turns.
  * 5. While interrupted nothing begins that could change the world (S7.2); closing and finding out go on.
+ * 6. Where the plan asks for a person, no execution begins before one said so (S4.1).
  */
-import { approvalOf, callIdOf } from './approval.ts';
+import { callIdOf, expiryOf, isExecutionAllowed } from './approval.ts';
 import type { DecisionMessage } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
 import { endedWith, resolvedEnd } from './ends.ts';
@@ -66,7 +67,9 @@ export function decide(state: TaskState, now: number): Verdict {
     case 'finished':
       return { do: 'end', end: phase.end, result: phase.result, replayed: phase.replayed };
     case 'needs_attention':
-      return { do: 'wait', until: null, person: true };
+      return phase.about === 'approval' && state.cancelRequested
+        ? { do: 'close', end: cancelledEnd(state) }
+        : { do: 'wait', until: null, person: true };
     case 'awaiting_approval':
       return whenAwaited(state, phase, now);
     case 'working':
@@ -98,6 +101,8 @@ function mayAbort(state: TaskState): boolean {
 }
 
 function attempt(state: TaskState, purpose: AttemptPurpose, now: number): Verdict {
+  if (purpose === 'execute' && !isExecutionAllowed(state))
+    throw new Error('an execution that nobody approved');
   // Only the very first decision of a task is taken in its first workflow task (S2.13).
   const inline = purpose === 'execute' && state.seq === 1 && state.plan?.inline === true;
   const verifyFinal = purpose === 'settle' && isLastLook(state, now);
@@ -120,9 +125,18 @@ function deadlineEvent(state: TaskState, step: Step, now: number): Verdict | nul
   return { do: 'append', event: { type: 'run_deadline_passed', data: {} } };
 }
 
-/** Why no further execution may begin, as the end it leads to once nothing is in doubt; null when one may. */
-function stopEnd(state: TaskState): TaskEnd | null {
-  if (state.cancelRequested) return endedWith(state, 'cancelled', 'Cancelled before anything was applied.');
+function cancelledEnd(state: TaskState): TaskEnd {
+  return endedWith(state, 'cancelled', 'Cancelled before anything was applied.');
+}
+
+/**
+ * Why no further execution may begin, or no person be asked about one, as the end it leads to once nothing is in doubt;
+ * null when one may, or when the step is another. No deadline runs against the asking (S5.3).
+ */
+function stopEnd(state: TaskState, step: Step): TaskEnd | null {
+  if (!isExecution(step) && step.kind !== 'preview') return null;
+  if (state.cancelRequested) return cancelledEnd(state);
+  if (!isExecution(step)) return null;
   if (state.runDeadlinePassed)
     return endedWith(state, 'deadline_exceeded', 'The run deadline passed before the effect was applied.');
   if (state.retriesExhausted) {
@@ -142,13 +156,12 @@ function whenAwaited(
   { approval, toJudge }: Extract<Phase, { kind: 'awaiting_approval' }>,
   now: number,
 ): Verdict {
-  if (state.cancelRequested)
-    return { do: 'close', end: endedWith(state, 'cancelled', 'Cancelled before anything was applied.') };
+  if (state.cancelRequested) return { do: 'close', end: cancelledEnd(state) };
   const [decision] = toJudge;
   if (decision !== undefined) return { do: 'judge_held', decision };
   if (now < approval.expiresAt) return { do: 'wait', until: approval.expiresAt, person: true };
-  const outcome = approval.hasEscalated ? 'deny' : (approvalOf(state.plan)?.onExpiry ?? 'deny');
-  return { do: 'append', event: { type: 'approval_expired', data: { callId: approval.callId, outcome } } };
+  const data = { callId: approval.callId, outcome: expiryOf(state, approval) };
+  return { do: 'append', event: { type: 'approval_expired', data } };
 }
 
 /** S7.2: what may not begin under the overlay. What is under way finishes; finding out and closing go on. */
@@ -157,7 +170,7 @@ function isHeldBack(state: TaskState, step: Step): boolean {
 }
 
 function whenReady(state: TaskState, step: Step, notBefore: number, now: number): Verdict {
-  const end = isExecution(step) ? stopEnd(state) : null;
+  const end = stopEnd(state, step);
   if (end !== null) return stop(state, end, now);
   if (isHeldBack(state, step)) {
     return { do: 'wait', until: isExecution(step) ? runDeadline(state) : null, person: false };
@@ -174,9 +187,7 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
     case 'plan':
       return { do: 'plan' };
     case 'preview':
-      return state.cancelRequested
-        ? { do: 'close', end: endedWith(state, 'cancelled', 'Cancelled before anything was applied.') }
-        : { do: 'preview', callId: callIdOf(state.approvalCycle + 1) };
+      return { do: 'preview', callId: callIdOf(state.approvalCycle + 1) };
     case 'attempt':
       return attempt(state, step.purpose, now);
     case 'rollback':
@@ -207,9 +218,9 @@ function isLastRollback(state: TaskState): boolean {
 
 function whenRetryDue(state: TaskState, due: Extract<Phase, { kind: 'retry_due' }>, now: number): Verdict {
   const { step, failure, spendsRetry } = due;
+  const end = stopEnd(state, step);
+  if (end !== null) return stop(state, end, now);
   if (isExecution(step)) {
-    const end = stopEnd(state);
-    if (end !== null) return stop(state, end, now);
     if (spendsRetry && state.retriesSpent >= (state.plan?.retry.maximumRetries ?? 0)) {
       return { do: 'append', event: { type: 'retries_exhausted', data: { failure } } };
     }

@@ -1,4 +1,5 @@
 import type { Failure } from './failure.ts';
+import type { JsonObject } from './json.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan } from './plan.ts';
 import type { DecisionCode, DecisionMessage, OpenApproval } from './approval.ts';
@@ -76,6 +77,8 @@ export interface EventData {
   attempt_abort_requested: { attempt: number };
   resolve_requested: { resolution: Resolution };
   preview_scheduled: { callId: string };
+  /** The row shows that the operation was sent before, by an earlier run of it: that is settled first (S2.4). */
+  preview_overtaken: { rowAttempt: number };
   approval_opened: { approval: OpenApproval };
   /** One of several that are needed. */
   approval_given: DecisionRecord;
@@ -83,7 +86,8 @@ export interface EventData {
   /** The decision that counts. `plan` with an edit: the new one; `needsApproval`: policy asks for more about it. */
   approval_decided:
     | (DecisionRecord & { decision: 'approved' | 'rejected' })
-    | (DecisionRecord & { decision: 'edited'; plan: Plan; needsApproval: boolean });
+    /** `shown`: the new arguments as people and the audit see them, redacted, shortened where they are long. */
+    | (DecisionRecord & { decision: 'edited'; plan: Plan; needsApproval: boolean; shown: JsonObject });
   approval_expired: { callId: string; outcome: 'deny' | 'halt' | 'remind' | 'escalate' };
   /** For an approval that is not open yet; judged when it opens. */
   decision_held: { decision: DecisionMessage };

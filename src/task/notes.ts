@@ -1,6 +1,7 @@
 /** Which journal events the audit keeps although no ledger transition carries them (S10.3). Pure. */
 import type { AuditNote } from './activity-api.ts';
 import type { EventType, TaskEvent } from './event.ts';
+import { recordOf } from './judge-decision.ts';
 import type { JsonObject } from './json.ts';
 
 const NOTED: readonly EventType[] = [
@@ -25,12 +26,34 @@ const NOTED: readonly EventType[] = [
 /** The note that the audit keeps of an event, with its place in the journal; null for one that a ledger change records. */
 export function noteOf(event: TaskEvent): AuditNote | null {
   if (!NOTED.includes(event.type)) return null;
-  return { type: event.type, at: event.at, data: { seq: event.seq, ...withoutResult(event) } };
+  return { type: event.type, at: event.at, data: { seq: event.seq, ...toldOf(event) } };
 }
 
-/** A resolution's result may hold sensitive fields; the ledger keeps it redacted in the row instead. */
-function withoutResult(event: TaskEvent): JsonObject {
-  if (event.type !== 'resolve_requested') return event.data as unknown as JsonObject;
-  const { as, by, note } = event.data.resolution;
-  return { as, by, ...(note !== undefined && { note }) };
+/** What is in the row, in another note or only typed in to be compared is left out. */
+function toldOf(event: TaskEvent): JsonObject {
+  switch (event.type) {
+    case 'resolve_requested': {
+      // A resolution's result may hold sensitive fields; the ledger keeps it redacted in the row instead.
+      const { as, by, note } = event.data.resolution;
+      return { as, by, ...(note !== undefined && { note }) };
+    }
+    case 'decision_held': {
+      const { decision } = event.data;
+      const { fingerprint } = decision;
+      return {
+        ...asJson(recordOf(decision)),
+        kind: decision.kind,
+        ...(fingerprint !== undefined && { fingerprint }),
+      };
+    }
+    case 'approval_decided': {
+      if (event.data.decision !== 'edited') return asJson(event.data);
+      const { plan, ...told } = event.data;
+      return { ...asJson(told), fingerprint: { ...(plan.edited ?? plan).fingerprint } };
+    }
+    default:
+      return asJson(event.data);
+  }
 }
+
+const asJson = (data: object): JsonObject => data as unknown as JsonObject;

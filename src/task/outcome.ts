@@ -104,6 +104,16 @@ export type OpenStatus =
   | 'needs_attention';
 export type TaskStatus = OpenStatus | TerminalStatus;
 
+/** S4.2: an approver changed the arguments; what was executed, or is to be, is not what the call asked for. */
+export interface EditedFrom {
+  /** Fingerprint of the arguments as the call had them. */
+  fingerprint: string;
+  /** Of those executed. */
+  executed: string;
+  by: string;
+  callId: string;
+}
+
 /**
  * What a task says about itself, ended or not: the object `call --json` prints and workflow `action` returns.
  * `result` is null until the task completed; `effect` is null while it can't be told yet.
@@ -122,4 +132,5 @@ export interface TaskOutcome {
   cancelRequested: boolean;
   result: StoredResult | null;
   error: TaskError | null;
+  editedFrom?: EditedFrom;
 }

@@ -1,5 +1,5 @@
 /** The phases a task moves through, as the reducer makes them. Pure. */
-import { approvalOf } from './approval.ts';
+import { approvalOf, isExecutionAllowed } from './approval.ts';
 import type { Step } from './event.ts';
 import type { Plan } from './plan.ts';
 import type { Phase, TaskState } from './state.ts';
@@ -15,6 +15,11 @@ export function ready(step: Step, notBefore: number): Phase {
 /** What a planned task begins with: a person's word where the plan asks for one. */
 export function firstStep(plan: Plan): Step {
   return approvalOf(plan) === null ? EXECUTE : PREVIEW;
+}
+
+/** An execution, or a person's word before it where that is still to be asked for. */
+export function nextExecution(state: TaskState): Step {
+  return isExecutionAllowed(state) ? EXECUTE : PREVIEW;
 }
 
 /** The step's activity is about to be scheduled. One at a time: anything else is a programmer error. */

@@ -21,7 +21,7 @@ import {
   afterDecisionHeld,
   remembered,
 } from './approval-state.ts';
-import { PREVIEW, firstStep, ready, stepOf, working } from './phase.ts';
+import { PREVIEW, SETTLE, firstStep, ready, stepOf, working } from './phase.ts';
 import type { AttemptView, TaskState } from './state.ts';
 
 const ATTEMPTS_KEPT = 100;
@@ -61,6 +61,7 @@ function initialState(data: EventData['task_started'], at: number): TaskState {
     cancelRequested: false,
     interrupted: false,
     approvalCycle: 0,
+    decided: null,
     humanWaitMs: 0,
     heldDecisions: [],
     answers: [],
@@ -151,6 +152,12 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
   attempt_abort_requested: (state) =>
     state.phase.kind === 'working' ? { phase: { ...state.phase, abortRequested: true } } : {},
   preview_scheduled: (state) => ({ nextEligibleAt: null, phase: working(state, PREVIEW, state.attempt) }),
+  preview_overtaken: (state, data, at) => ({
+    lostInARow: 0,
+    inDoubt: true,
+    attempt: Math.max(state.attempt, data.rowAttempt),
+    phase: ready(SETTLE, at),
+  }),
   approval_opened: afterApprovalOpened,
   approval_given: afterApprovalGiven,
   challenge_failed: afterChallengeFailed,
@@ -185,7 +192,8 @@ function afterResolveRequested(state: TaskState, data: EventData['resolve_reques
   if (phase.about !== 'approval') {
     return { phase: ready({ kind: 'resolve', resolution, about: phase.about, reason: phase.reason }, at) };
   }
-  if (resolution.as === 'not_applied') return { phase: ready(PREVIEW, at) };
+  const humanWaitMs = state.humanWaitMs + Math.max(0, at - phase.since);
+  if (resolution.as === 'not_applied') return { humanWaitMs, phase: ready(PREVIEW, at) };
   const end = endedWith(state, 'approval_expired', `Given up by ${resolution.by}; nothing was done.`);
   return { phase: ready({ kind: 'close', end }, at) };
 }

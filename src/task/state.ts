@@ -1,4 +1,4 @@
-import type { DecisionMessage, DecisionReply, OpenApproval } from './approval.ts';
+import type { ClosedApproval, DecisionMessage, DecisionReply, OpenApproval } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
@@ -47,6 +47,8 @@ export interface AlertDue {
   type: 'approval_expired' | 'approval_reminder';
   message: string;
   callId: string;
+  /** When it became due: with the rest, what tells a repeat of this alert from the next of its kind. */
+  at: number;
 }
 
 /** The reduced state of one task: `reduce(state, event)` over its journal, and nothing else, makes it (S3.1). */
@@ -80,6 +82,8 @@ export interface TaskState {
   interrupted: boolean;
   /** How many approvals were ever opened; the newest has callId `action#cycle`. */
   approvalCycle: number;
+  /** The newest decision that closed an approval; only one that allows it lets an execution begin. */
+  decided: ClosedApproval | null;
   /** Time spent in approvals that are closed; in none of the tool's deadlines (S5.3). */
   humanWaitMs: number;
   /** For the approval that opens next (S4.3). */

@@ -26,6 +26,7 @@ const STATE_STEPS_UP: StepsUp = {
     v: 2,
     interrupted: false,
     approvalCycle: 0,
+    decided: null,
     humanWaitMs: 0,
     heldDecisions: [],
     answers: [],

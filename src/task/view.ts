@@ -1,5 +1,6 @@
 /** What a task's state says to people and callers. Pure. */
-import type { TaskEffect, TaskEnd, TaskOutcome, TaskStatus } from './outcome.ts';
+import type { EditedFrom, TaskEffect, TaskEnd, TaskOutcome, TaskStatus } from './outcome.ts';
+import type { PlanEdit } from './plan.ts';
 import type { TaskState } from './state.ts';
 
 /** The status of S3.4. */
@@ -25,8 +26,7 @@ export function statusOf(state: TaskState): TaskStatus {
 }
 
 function statusOfStep(state: TaskState, step: string, isBackingOff: boolean): TaskStatus {
-  if (step === 'plan') return 'proposed';
-  if (step === 'preview') return 'awaiting_approval';
+  if (step === 'plan' || step === 'preview') return 'proposed';
   if (step === 'rollback') return 'rolling_back';
   if (step === 'resolve') return 'needs_attention';
   if (state.verifyUntil !== null) return 'verifying';
@@ -72,5 +72,10 @@ export function outcomeOf(state: TaskState): TaskOutcome {
     cancelRequested: state.cancelRequested,
     result,
     error: end?.error ?? null,
+    ...(state.plan?.edited && { editedFrom: editedFrom(state.plan.fingerprint.input, state.plan.edited) }),
   };
+}
+
+export function editedFrom(requested: string, { by, callId, fingerprint }: PlanEdit): EditedFrom {
+  return { fingerprint: requested, executed: fingerprint.input, by, callId };
 }

@@ -343,9 +343,9 @@ describe.each(STORES)('the activities on $kind', ({ open }) => {
       });
     });
 
-    test('[M1.2][S4] arguments, keys and principals that are none, and calls that need a person, are refused before anything is reserved', async () => {
-      const refused = async (start: unknown, action?: Action) => {
-        const answer = await plan(start as ReturnType<typeof bare>, nextId(), action);
+    test('[M1.2] arguments, keys and principals that are none are refused before anything is reserved', async () => {
+      const refused = async (start: unknown) => {
+        const answer = await plan(start as ReturnType<typeof bare>, nextId());
         if (answer.kind !== 'refused') throw new Error(answer.kind);
         expect(answer).toMatchObject({
           operationId: null,
@@ -364,8 +364,6 @@ describe.each(STORES)('the activities on $kind', ({ open }) => {
         'invalid_arguments',
         'payload_too_large',
       ]);
-      const guarded = transfer({ approval: () => ({ roles: ['buyer'] }) });
-      expect(await refused(bare(), guarded)).toEqual(['approval_required', 'approval_required']);
     });
 
     test('[S2.10] sensitive arguments need a key to be hashed with; without one the task waits for a worker that has it', async () => {

@@ -89,10 +89,9 @@ describe.each(PLACES)('inventory example, %s', (reserve, giveBack, available) =>
     expect(await available('gadget')).toBe(10);
   });
 
-  test('more than a hundred is not reserved without a buyer', async () => {
-    await expect(example.call(reserve, { sku: 'widget', quantity: 101 }, 'order-17')).rejects.toMatchObject({
-      code: 'approval_required',
-    });
+  test('more than a hundred waits for a person, with nothing reserved [S4.1]', async () => {
+    const waiting = await example.call(reserve, { sku: 'widget', quantity: 101 }, 'order-17');
+    expect(waiting).toMatchObject({ status: 'awaiting_approval', effect: 'none' });
     expect(await available('widget')).toBe(1000);
   });
 });

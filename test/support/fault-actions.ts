@@ -72,7 +72,7 @@ async function lookup({ operationId, signal }: LookContext) {
 }
 
 const unverified = { verify: { none: 'the fault target is asked by other actions' } };
-const standing = { rollback: { kind: 'none', reason: 'a test reads what stands' } } as const;
+const standing = { rollback: { kind: 'outOfBand' } } as const;
 
 /** A handler that hears no signal: it sends when it wakes, however late. */
 function stubborn(name: string, effect: 'conditional' | 'unsafe'): Action {

@@ -12,11 +12,11 @@ import type {
   PlanEditResult,
   PlanTaskResult,
   PreviewRequest,
+  PreviewResult,
   ResolveRequest,
   RollbackRequest,
   TaskActivities,
 } from '../../src/task/activity-api.ts';
-import type { JsonObject } from '../../src/task/json.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, TaskEnd } from '../../src/task/outcome.ts';
 import { committed } from './outcomes.ts';
 
@@ -31,7 +31,7 @@ export interface ActivityScript {
   resolve?: Answer<ResolveRequest, { end: TaskEnd | null }>[];
   plan?: Answer<PlanRequest, PlanTaskResult>[];
   /** What an approver sees; unscripted: the arguments. */
-  preview?: Answer<PreviewRequest, { view: JsonObject }>[];
+  preview?: Answer<PreviewRequest, PreviewResult>[];
   edit?: Answer<PlanEditRequest, PlanEditResult>[];
   /** Only for notes that are to fail: what is not scripted is kept in `notes`. */
   record?: Answer<NotesRequest, void>[];
@@ -80,6 +80,7 @@ export class ScriptedActivities {
     planTask: (request) => this.answer('planTask', this.script.plan, request, null as never),
     previewOperation: (request) =>
       this.answer('previewOperation', this.script.preview, request, {
+        kind: 'view',
         view: { arguments: request.input },
       }),
     planEdit: (request) =>

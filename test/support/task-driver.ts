@@ -5,12 +5,24 @@
  * After every event and before every step it checks the core's invariants, so that every test of the core checks them.
  */
 import { strict as assert } from 'node:assert';
+import { callIdOf } from '../../src/task/approval.ts';
+import type { DecisionMessage } from '../../src/task/approval.ts';
+import { opened } from '../../src/task/approval-state.ts';
 import { backoffDelayMs, decide } from '../../src/task/decide.ts';
 import type { Verdict } from '../../src/task/decide.ts';
 import type { NewEvent, TaskEvent } from '../../src/task/event.ts';
 import type { Failure } from '../../src/task/failure.ts';
+import type { PreviewResult } from '../../src/task/activity-api.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, TaskEnd } from '../../src/task/outcome.ts';
 import type { Plan } from '../../src/task/plan.ts';
+import {
+  edited,
+  editRefused,
+  eventsAfter,
+  firstAnswer,
+  judgeDecision,
+} from '../../src/task/judge-decision.ts';
+import type { Answered } from '../../src/task/judge-decision.ts';
 import { reduce } from '../../src/task/reduce.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import { outcomeOf } from '../../src/task/view.ts';
@@ -23,7 +35,12 @@ export interface Steps {
   rollback(verdict: Of<'rollback'>, driver: TaskDriver): RollbackOutcome | null;
   close(verdict: Of<'close'>, driver: TaskDriver): CloseOutcome | null;
   resolve(verdict: Of<'resolve'>, driver: TaskDriver): { end: TaskEnd | null } | null;
+  /** Default: the approval opens. */
+  preview?(verdict: Of<'preview'>, driver: TaskDriver): PreviewResult;
 }
+
+/** How an edit's arguments were planned; a text: why they were refused. */
+export type PlannedEdit = { plan: Plan; needsApproval: boolean } | string;
 
 export const LOST: Failure = { kind: 'unknown', code: 'outcome_unknown', message: 'The worker was lost.' };
 
@@ -98,6 +115,38 @@ export class TaskDriver {
     return this;
   }
 
+  /** What signal and update do with a decision; `planned` answers the activity that an edit needs. */
+  decide(message: Partial<DecisionMessage> = {}, planned: PlannedEdit = 'not planned'): Answered['reply'] {
+    const by = { tenant: this.plan.principal.tenant, subject: 'bob', roles: [] };
+    const decision: DecisionMessage = {
+      kind: 'approve',
+      callId: callIdOf(Math.max(1, this.state.approvalCycle)),
+      by,
+      ...message,
+    };
+    const first = firstAnswer(this.state, decision);
+    if (first !== null) return first;
+    const judged = judgeDecision(this.state, decision, this.now);
+    if (judged.kind === 'answered') return this.conclude(decision, judged);
+    if (typeof planned === 'string') return this.conclude(decision, editRefused(planned));
+    return this.conclude(decision, edited(decision, { ...planned, shown: { arguments: {} } }));
+  }
+
+  private conclude(decision: DecisionMessage, answered: Answered): Answered['reply'] {
+    for (const event of eventsAfter(decision, answered)) this.append(event);
+    return answered.reply;
+  }
+
+  interrupt(): this {
+    this.append({ type: 'interrupted', data: { by: 'ann' } });
+    return this;
+  }
+
+  resume(): this {
+    this.append({ type: 'resumed', data: { by: 'ann' } });
+    return this;
+  }
+
   get outcome() {
     return outcomeOf(this.state);
   }
@@ -115,10 +164,15 @@ export class TaskDriver {
       assert(!state.cancelRequested, 'an execution began after a cancel');
       assert(!state.retriesExhausted, 'an execution began after the last retry');
       assert(
-        !state.runDeadlinePassed && this.now < state.startedAt + this.plan.deadlines.runMs,
+        !state.runDeadlinePassed &&
+          this.now < state.startedAt + state.humanWaitMs + this.plan.deadlines.runMs,
         'an execution began after the deadline',
       );
+      assert(!state.interrupted, 'an execution began while interrupted');
+      if (this.plan.approval)
+        assert(['approved', 'edited'].includes(state.decided?.as ?? ''), 'an execution nobody approved');
     }
+    if (verdict.do === 'rollback') assert(!state.interrupted, 'a rollback began while interrupted');
     if (verdict.do === 'close') assert(!state.inDoubt, 'closed while in doubt');
     if (verdict.do === 'attempt' || verdict.do === 'rollback' || verdict.do === 'resolve')
       assert.equal(verdict.attempt, state.attempt + 1);
@@ -139,6 +193,26 @@ export class TaskDriver {
     switch (verdict.do) {
       case 'append':
         return this.append(verdict.event);
+      case 'preview': {
+        const { callId } = verdict;
+        this.append({ type: 'preview_scheduled', data: { callId } });
+        const seen = this.steps.preview?.(verdict, this) ?? { kind: 'view', view: { arguments: {} } };
+        return seen.kind === 'overtaken'
+          ? this.append({ type: 'preview_overtaken', data: { rowAttempt: seen.rowAttempt } })
+          : this.append({
+              type: 'approval_opened',
+              data: { approval: opened(this.plan, callId, seen.view, this.now) },
+            });
+      }
+      case 'judge_held': {
+        const { decision } = verdict;
+        this.append({ type: 'held_decision_taken', data: { callId: decision.callId } });
+        const judged = judgeDecision(this.state, decision, this.now);
+        assert(judged.kind === 'answered', 'an edit was held');
+        return void this.conclude(decision, judged);
+      }
+      case 'alert':
+        return this.append({ type: 'alert_recorded', data: { type: verdict.alert.type } });
       case 'attempt': {
         const { attempt, purpose, inline, verifyFinal } = verdict;
         this.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });

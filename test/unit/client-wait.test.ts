@@ -17,7 +17,7 @@ const transfer = implementAction(
     effect: 'conditional',
     input: z.object({ amount: z.int() }),
     output: z.object({ id: z.string() }),
-    rollback: { kind: 'none', reason: 'it is gone' },
+    rollback: { kind: 'outOfBand' },
     verify: { none: 'the bank says so' },
   }),
   { execute: async (_input, { operationId }) => ({ id: operationId }) },

@@ -68,6 +68,7 @@ describe('a plan', () => {
     expect(frozen).toEqual({
       v: 1,
       action: 'charge',
+      approval: null,
       contractVersion: 3,
       principal,
       operationId: operationIdOf('acme', 'charge', 'order-1'),
@@ -298,23 +299,23 @@ describe('what else a plan refuses', () => {
     }
   });
 
-  test('arguments that the contract wants approved, naming the roles [S4]', () => {
+  test('nothing that a person only has to approve: what is asked of whom is frozen into the plan [S4.5]', () => {
     const guarded = actionOf({
       approval: ({ amount }) => Number(amount) > 100 && { roles: ['buyer', 'chief'], expiresIn: '24h' },
     });
-    expect(plan({ amount: 100 }, {}, guarded).input).toBeDefined();
-    expect(refusal(() => plan({ amount: 101 }, {}, guarded)).toJSON()).toMatchObject({
-      code: 'approval_required',
-      details: { roles: ['buyer', 'chief'] },
+    expect(plan({ amount: 100 }, {}, guarded).plan).toMatchObject({ approval: null });
+    expect(plan({ amount: 101 }, {}, guarded).plan).toMatchObject({
+      inline: false,
+      approval: { roles: ['buyer', 'chief'], quorum: 1, expiresInMs: 86_400_000, onExpiry: 'deny' },
     });
   });
 
-  test('everything when the approval rule can not be evaluated: it fails closed [S4]', () => {
+  test('everything when the approval rule can not be evaluated: it fails closed [S4.5]', () => {
     const broken = actionOf({ approval: () => { throw new Error('policy server away'); } }); // prettier-ignore
     expect(refusal(() => plan({ amount: 1 }, {}, broken)).code).toBe('invalid_contract');
-    for (const rule of [true, {}, Promise.resolve(false)]) {
+    for (const rule of [true, 'yes', [], Promise.resolve(false), { role: 'buyer' }]) {
       expect(refusal(() => plan({ amount: 1 }, {}, actionOf({ approval: () => rule as never }))).code).toBe(
-        'approval_required',
+        'invalid_contract',
       );
     }
   });

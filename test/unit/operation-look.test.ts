@@ -30,6 +30,7 @@ const rowOf = (overrides: Partial<OperationRow> = {}): OperationRow => ({
   end: null,
   lateOutcome: null,
   parentOperationId: null,
+  edited: null,
   createdAt: 1,
   updatedAt: 1,
   ...overrides,

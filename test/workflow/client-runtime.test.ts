@@ -27,7 +27,7 @@ beforeAll(async () => {
      const contract = defineAction({
        name: 'note', version: 1, description: 'keeps a note', effect: 'conditional', transactional: true,
        input: z.object({ text: z.string() }), output: z.object({ text: z.string() }),
-       rollback: { kind: 'none', reason: 'it is a note' }, verify: { none: 'it commits or it does not' },
+       rollback: { kind: 'outOfBand' }, verify: { none: 'it commits or it does not' },
      });
      const note = implementAction(contract, {
        execute: async ({ text }, { tx }) => {

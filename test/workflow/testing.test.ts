@@ -18,7 +18,7 @@ function slowTarget() {
       effect: 'conditional',
       input: z.object({ to: z.string() }),
       output: z.object({ to: z.string() }),
-      rollback: { kind: 'none', reason: 'it is in the post' },
+      rollback: { kind: 'outOfBand' },
       verify: { none: 'nobody answers' },
       deadlines: { run: '30d' },
     }),
