@@ -5,6 +5,7 @@ import type { ClientCapabilities } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as OldStdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { StreamableHTTPClientTransport as OldHttpClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { GatewayLimits } from '../../src/gateway/index.ts';
 
@@ -42,6 +43,12 @@ export interface TestClient {
   close(): Promise<void>;
 }
 
+/** Who sits before a client that takes forms. */
+export type Person = (question: string) => {
+  action: 'accept' | 'decline' | 'cancel';
+  content?: Record<string, string>;
+};
+
 const command = (limits: Partial<GatewayLimits> = {}) => ({
   command: process.execPath,
   args: [
@@ -60,11 +67,17 @@ export async function connectV2(
   place: Place,
   era: 'modern' | 'legacy',
   capabilities: ClientCapabilities = {},
+  person?: Person,
 ): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1' },
-    { capabilities, ...(era === 'modern' && { versionNegotiation: { mode: 'auto' } }) },
+    {
+      capabilities: { ...capabilities, ...(person && { elicitation: {} }) },
+      ...(era === 'modern' && { versionNegotiation: { mode: 'auto' } }),
+    },
   );
+  if (person)
+    client.setRequestHandler('elicitation/create', ({ params }) => Promise.resolve(person(params.message)));
   await client.connect(
     place.transport === 'http'
       ? new StreamableHTTPClientTransport(new URL(place.url), headers(place.token))
@@ -73,8 +86,13 @@ export async function connectV2(
   return client;
 }
 
-async function connectV1(place: Place): Promise<OldClient> {
-  const client = new OldClient({ name: 'old', version: '1' });
+async function connectV1(place: Place, person?: Person): Promise<OldClient> {
+  const client = new OldClient(
+    { name: 'old', version: '1' },
+    { capabilities: { ...(person && { elicitation: {} }) } },
+  );
+  if (person)
+    client.setRequestHandler(ElicitRequestSchema, ({ params }) => Promise.resolve(person(params.message)));
   const transport =
     place.transport === 'http'
       ? new OldHttpClientTransport(new URL(place.url), headers(place.token))
@@ -85,9 +103,10 @@ async function connectV1(place: Place): Promise<OldClient> {
 
 export type ClientKind = 'v2 modern' | 'v2 legacy' | 'v1';
 
-export async function connect(kind: ClientKind, place: Place): Promise<TestClient> {
+/** With a `person` the client takes forms and puts them to them. */
+export async function connect(kind: ClientKind, place: Place, person?: Person): Promise<TestClient> {
   if (kind === 'v1') {
-    const client = await connectV1(place);
+    const client = await connectV1(place, person);
     return {
       listTools: async () => (await client.listTools()).tools as ListedTool[],
       callTool: async (name, args, { meta, ...options } = {}) =>
@@ -99,7 +118,7 @@ export async function connect(kind: ClientKind, place: Place): Promise<TestClien
       close: () => client.close(),
     };
   }
-  const client = await connectV2(place, kind === 'v2 modern' ? 'modern' : 'legacy');
+  const client = await connectV2(place, kind === 'v2 modern' ? 'modern' : 'legacy', {}, person);
   return {
     listTools: async () => (await client.listTools()).tools as ListedTool[],
     callTool: async (name, args, { meta, ...options } = {}) =>

@@ -1,8 +1,11 @@
 import { isCreateTaskResultV2, isDetailedTaskV2 } from '@modelcontextprotocol/ext-tasks/core/v2';
 import { describe, expect, it } from 'vitest';
 import type { TaskAnswer } from '../../src/client/task-client.ts';
-import { createTaskResult, detailedTask } from '../../src/gateway/tasks/wire-task.ts';
-import { toolResult } from '../../src/gateway/tool-result.ts';
+import {
+  createTaskResult as createTaskResultFor,
+  detailedTask as detailedTaskFor,
+} from '../../src/gateway/tasks/wire-task.ts';
+import { toolResult as toolResultFor } from '../../src/gateway/tool-result.ts';
 import type { TaskEffect, TaskStatus } from '../../src/task/outcome.ts';
 
 const answer = (change: Partial<TaskAnswer> = {}): TaskAnswer => ({
@@ -24,6 +27,10 @@ const answer = (change: Partial<TaskAnswer> = {}): TaskAnswer => ({
   updatedAt: 1_000,
   ...change,
 });
+const principal = { tenant: 'acme', subject: 'ann', roles: [] };
+const toolResult = (task: TaskAnswer) => toolResultFor(task, principal);
+const detailedTask = (task: TaskAnswer) => detailedTaskFor(task, { principal, canElicit: true });
+const createTaskResult = (task: TaskAnswer) => createTaskResultFor(task, { principal, canElicit: true });
 const textOf = (change: Partial<TaskAnswer>) =>
   toolResult(answer(change))
     .content.map((block) => (block.type === 'text' ? block.text : ''))

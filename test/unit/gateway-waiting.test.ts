@@ -24,6 +24,9 @@ function setUp(change: Partial<Caller> = {}) {
   const caller: Caller = {
     principal: LOCAL,
     declaresTasks: false,
+    canElicit: false,
+    requestState: undefined,
+    inputResponses: undefined,
     abortMeansCancel: true,
     signal: leave.signal,
     meta: {},
