@@ -50,6 +50,12 @@ export type CallOutcome =
   /** A person is asked through the client, which then sends this call again with the answer and the state. */
   | { kind: 'input'; answer: TaskAnswer; approval: ApprovalView; state: RequestState };
 
+interface ToolCall {
+  spec: ToolSpec;
+  given: JsonObject;
+  caller: Caller;
+}
+
 /** A task as one call met it. */
 interface Met {
   answer: TaskAnswer;
@@ -65,20 +71,17 @@ export async function callAction(
   args: unknown,
   caller: Caller,
 ): Promise<CallOutcome> {
-  const given = argumentsOf(args, caller);
+  const call: ToolCall = { spec, given: argumentsOf(args, caller), caller };
   const { requestState } = caller;
   const met = await withProgress(parts, caller, (progress) =>
-    requestState === undefined
-      ? begin(parts, spec, given, caller, progress)
-      : goOn(parts, spec, given, caller, requestState, progress),
+    requestState === undefined ? begin(parts, call, progress) : goOn(parts, call, requestState, progress),
   );
   await parts.beforeAnswer(met.answer);
-  return outcomeOf(met, spec, given, caller);
+  return outcomeOf(met, call);
 }
 
 /** Only a call that did not end is answered with anything but its result. */
-function outcomeOf(met: Met, spec: ToolSpec, given: JsonObject, caller: Caller): CallOutcome {
-  const { answer, asked, remark } = met;
+function outcomeOf({ answer, asked, remark }: Met, { spec, given, caller }: ToolCall): CallOutcome {
   const takesTask = caller.declaresTasks && (spec.effect !== 'safe' || openApproval(answer) !== null);
   if (takesTask && !hasEnded(answer)) return { kind: 'task', answer };
   const approval = askableApproval(answer, caller);
@@ -91,9 +94,7 @@ function outcomeOf(met: Met, spec: ToolSpec, given: JsonObject, caller: Caller):
 
 async function begin(
   parts: CallParts,
-  spec: ToolSpec,
-  given: JsonObject,
-  caller: Caller,
+  { spec, given, caller }: ToolCall,
   progress: ProgressReporter,
 ): Promise<Met> {
   const isSafe = spec.effect === 'safe';
@@ -122,9 +123,7 @@ async function begin(
 /** A call that comes back after a person was asked. It starts nothing: its state names the task (M3.1). */
 async function goOn(
   parts: CallParts,
-  spec: ToolSpec,
-  given: JsonObject,
-  caller: Caller,
+  { spec, given, caller }: ToolCall,
   state: RequestState,
   progress: ProgressReporter,
 ): Promise<Met> {

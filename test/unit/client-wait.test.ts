@@ -6,6 +6,8 @@ import type { Hints } from '../../src/client/index.ts';
 import { defineAction, implementAction } from '../../src/index.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
+import type { TaskState } from '../../src/task/state.ts';
+import { ruleOf } from '../support/approvals.ts';
 import { HandDrivenEngine } from '../support/hand-driven-engine.ts';
 
 const ann = { tenant: 'acme', subject: 'ann', roles: [] };
@@ -71,6 +73,38 @@ describe('waiting', () => {
     await expect.poll(() => looks.length).toBe(1);
     expect(row?.end).toBeNull();
     await waiting;
+  });
+
+  /** From now on a worker says that the task waits for its approval. */
+  const openApproval = (): void => {
+    const sight = engine.sight.bind(engine);
+    const approval = {
+      ...{ callId: 'action#1', openedAt: 1, expiresAt: 2, fingerprint: 'f', view: {} },
+      ...{ roles: [], approvedBy: [], wrongAnswers: 0, hasEscalated: false },
+    };
+    engine.sight = async (id) => {
+      const { record, state } = await sight(id);
+      const plan = state?.plan ? { ...state.plan, approval: ruleOf() } : null;
+      const phase: TaskState['phase'] = { kind: 'awaiting_approval', approval, toJudge: [] };
+      return { record, state: state && { ...state, plan, phase } };
+    };
+  };
+
+  test('ends with a hint that an approval opened, and says what is asked [M3.1] [S4.7]', async () => {
+    const waiting = wait();
+    await settle();
+    openApproval();
+    hints.publish(taskId, 2, 'awaiting_approval');
+    expect(await waiting).toMatchObject({
+      status: 'awaiting_approval',
+      approval: { callId: 'action#1', mayAnswerOverMcp: false },
+    });
+  });
+
+  test('ends at an approval without a hint too: a row that stays reserved is looked into [M3.1]', async () => {
+    const waiting = wait(20_000);
+    openApproval();
+    expect(await waiting).toMatchObject({ status: 'awaiting_approval', approval: { callId: 'action#1' } });
   });
 
   test('outlives an engine that goes away and comes back', async () => {
