@@ -17,11 +17,11 @@ import { toolResult } from './tool-result.ts';
 import { waitForTask, withProgress } from './waiting.ts';
 import type { WaitParts } from './waiting.ts';
 
-export const TASK_TOOL_NAMES = ['task_get', 'task_wait', 'task_cancel', 'task_answer'] as const;
+const TASK_TOOL_NAMES = ['task_get', 'task_wait', 'task_cancel', 'task_answer'] as const;
 export type TaskToolName = (typeof TASK_TOOL_NAMES)[number];
 
 /** No action may have one of these names. */
-export const RESERVED_NAMES: readonly string[] = TASK_TOOL_NAMES;
+export const RESERVED_NAMES: readonly string[] = [...TASK_TOOL_NAMES];
 
 export const isTaskTool = (name: string): name is TaskToolName =>
   (TASK_TOOL_NAMES as readonly string[]).includes(name);

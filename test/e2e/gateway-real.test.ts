@@ -151,6 +151,36 @@ describe.each(['v2 modern', 'v2 legacy', 'v1'] as ClientKind[])('a %s client', (
   });
 });
 
+describe('a call that a person must approve', () => {
+  it('is asked about through the client’s form, and acts once when they agree [M3.1] [M2.3] [S4.7]', async () => {
+    const value = unique('approved');
+    const questions: string[] = [];
+    const mcp = await connect('v2 modern', { transport: 'http', url }, (question) => {
+      questions.push(question);
+      return { action: 'accept', content: { decision: 'approve', reason: 'seen' } };
+    });
+    const answer = await mcp.callTool('target_approved', { value });
+    await mcp.close();
+    expect(answer).toMatchObject({ structuredContent: { value } });
+    expect(questions).toHaveLength(1);
+    expect(questions[0]).toContain(`Arguments: {"value":"${value}"}`);
+    expect(await system.target.count(taskOf(answer).operationId)).toBe(1);
+  });
+
+  it('hands its task to a client without forms, and goes on with task_answer [M3.2] [M7.3]', async () => {
+    const mcp = await connect('v1', { transport: 'http', url });
+    const handed = await mcp.callTool('target_approved', { value: unique('approved') });
+    const { taskId, operationId } = taskOf(handed);
+    expect(handed).toMatchObject({ structuredContent: { code: 'awaiting_approval' } });
+    expect(await system.target.count(operationId)).toBe(0);
+    const answered = await mcp.callTool('task_answer', { taskId, callId: 'action#1', decision: 'approve' });
+    expect(answered.structuredContent).toMatchObject({ accepted: true, code: 'approved' });
+    expect(taskOf(await mcp.callTool('task_wait', { taskId }))).toMatchObject({ status: 'completed' });
+    expect(await system.target.count(operationId)).toBe(1);
+    await mcp.close();
+  });
+});
+
 describe('a client that declared Tasks', () => {
   let mcp: TaskClientUnderTest;
   beforeEach(async () => {

@@ -20,7 +20,7 @@ import {
 } from '../../src/index.ts';
 import type { Action, ExecuteContext, LookContext } from '../../src/index.ts';
 import type { Resource } from './fault-target-mode.ts';
-import { targetActions } from './target-actions.ts';
+import { targetActions, targetConditional } from './target-actions.ts';
 
 export const HEARTBEAT_MS = 1_000;
 
@@ -254,10 +254,17 @@ const optionalRead = implementAction(
 );
 
 /** Those that need an encryption key only where there is one. */
+/** As `target_conditional`, once a person said yes, over MCP too. */
+function approved({ contract, handlers }: Action): Action {
+  const approval = () => ({ requesterMayDecide: true, mayAnswerOverMcp: true });
+  return { contract: { ...contract, name: 'target_approved', approval }, handlers };
+}
+
 export function faultActions({ withSecrets }: { withSecrets: boolean }): Action[] {
   return [
     ...targetActions.map((action) => quick(action as unknown as Action)),
     ...[guarded, anything, large, transactional, optionalRead].map((action) => action as unknown as Action),
+    approved(quick(targetConditional)),
     ...(withSecrets ? [secretive as unknown as Action] : []),
     stubborn('target_stubborn', 'conditional'),
     stubborn('target_stubborn_unsafe', 'unsafe'),
