@@ -23,11 +23,16 @@ const TEXT_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 255;
 const ROLES_MAX = 100;
 const ARGUMENT_CHARS_MAX = 1_048_576;
+const EDITS_UNDER_WAY_MAX = 10;
 
 export function answerDecisions(journal: Journal, run: TaskRun): void {
-  const bySignal = (kind: DecisionKind) => async (message: unknown) => {
-    await decide(journal, run, { ...fieldsOf(message), kind });
-  };
+  // No promise where none is waited for: thousands may have come while no worker was there, all judged in one go.
+  const bySignal =
+    (kind: DecisionKind) =>
+    (message: unknown): void | Promise<void> => {
+      const reply = decide(journal, run, { ...fieldsOf(message), kind });
+      if (reply instanceof Promise) return reply.then(() => undefined);
+    };
   setHandler(approveSignal, bySignal('approve'));
   setHandler(editSignal, bySignal('edit'));
   setHandler(rejectSignal, bySignal('reject'));
@@ -41,20 +46,22 @@ export function judgeHeld(journal: Journal, decision: DecisionMessage): void {
   if (judgement.kind === 'answered') conclude(journal, decision, judgement);
 }
 
-async function decide(journal: Journal, run: TaskRun, message: unknown): Promise<DecisionReply> {
+function decide(journal: Journal, run: TaskRun, message: unknown): DecisionReply | Promise<DecisionReply> {
   const decision = decisionOf(message);
   if (decision === null) return refuse(journal);
   const first = firstAnswer(journal.state, decision);
   if (first !== null) return { ...first, status: statusOf(journal.state) };
   const judgement = judgeDecision(journal.state, decision, Date.now());
-  return judgement.kind === 'answered'
-    ? conclude(journal, decision, judgement)
-    : edit(journal, run, decision);
+  if (judgement.kind === 'answered') return conclude(journal, decision, judgement);
+  if (run.editsUnderWay >= EDITS_UNDER_WAY_MAX)
+    return conclude(journal, decision, editRefused('Other edits are being checked just now; decide again.'));
+  return edit(journal, run, decision);
 }
 
 /** S4.2: the same action; new arguments are validated and planned again, by an activity. */
 async function edit(journal: Journal, run: TaskRun, decision: DecisionMessage): Promise<DecisionReply> {
-  const planned = await planEdit(journal.state, decision);
+  run.editsUnderWay += 1;
+  const planned = await planEdit(journal.state, decision).finally(() => (run.editsUnderWay -= 1));
   // Others may have decided meanwhile: asked again before anything follows from it (S3.2).
   const first = firstAnswer(journal.state, decision);
   if (first !== null) return { ...first, status: statusOf(journal.state) };

@@ -5,7 +5,7 @@
  * Invariants:
  * 1. The newest 200 events are kept; older ones are in the audit.
  * 2. A note stays pending until a ledger transaction has carried it. At most 1,000 are: beyond that the oldest of the
- *    kinds that repeat without end (losses, ignored messages) goes.
+ *    kinds that repeat without end (losses, ignored messages and decisions) goes.
  * 3. What one activity or one continue-as-new is given of either is bounded, so that with an input of 1 MiB it stays
  *    below the engine's 2 MB.
  */
@@ -22,7 +22,7 @@ import { statusOf } from '../src/task/view.ts';
 const EVENTS_KEPT = 200;
 const PENDING_MAX = 1_000;
 const CARRIED_CHARS_MAX = 256 * 1024;
-const REPEATING = ['step_lost', 'message_ignored'];
+const REPEATING = ['step_lost', 'message_ignored', 'decision_ignored'];
 
 /** Change hints (architecture.md, idea 6): no history events, at least once, never the truth. */
 export interface HintSinks extends Sinks {

@@ -33,6 +33,8 @@ export class TaskRun {
   private readonly journal: Journal;
   /** The validated input; for a bare task known only once it has planned. */
   input: Json;
+  /** Edits whose arguments an activity is planning. */
+  editsUnderWay = 0;
   private readonly bare: BareStart | null;
   private notesLostInARow = 0;
 

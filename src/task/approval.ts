@@ -81,6 +81,8 @@ export interface ClosedApproval {
 /** S4.6. */
 export const WRONG_ANSWERS_MAX = 3;
 export const HELD_DECISIONS_MAX = 50;
+/** All of them together, as JSON: they cross continue-as-new beside an input of up to 1 MiB. */
+export const HELD_CHARS_MAX = 64 * 1024;
 export const DECISIONS_REMEMBERED_MAX = 200;
 
 /** The one step of a task of workflow `action`. */

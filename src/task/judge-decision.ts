@@ -13,6 +13,7 @@ import {
   approvalOf,
   cycleOf,
   expiryOf,
+  HELD_CHARS_MAX,
   HELD_DECISIONS_MAX,
   openApproval,
   WRONG_ANSWERS_MAX,
@@ -114,13 +115,17 @@ function judgeEarly(state: TaskState, decision: DecisionMessage, cycle: number):
       'not_open',
       'That approval is not open yet; in advance it needs the fingerprint of its call.',
     );
-  if (state.heldDecisions.length >= HELD_DECISIONS_MAX)
+  if (!hasRoom([...state.heldDecisions, decision]))
     return refused('not_open', 'That approval is not open yet, and no more decisions can be held for it.');
   return {
     kind: 'answered',
     reply: { accepted: true, code: 'held' },
     events: [{ type: 'decision_held', data: { decision } }],
   };
+}
+
+function hasRoom(held: readonly DecisionMessage[]): boolean {
+  return held.length <= HELD_DECISIONS_MAX && JSON.stringify(held).length <= HELD_CHARS_MAX;
 }
 
 /** Whether an approval under the next callId is still to be expected. */

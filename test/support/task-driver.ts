@@ -110,6 +110,15 @@ export class TaskDriver {
     throw new Error(`not at rest after ${stepsMax} steps, in phase ${this.state.phase.kind}`);
   }
 
+  /** Steps until the phase is of this kind; a wait moves the clock. */
+  runTo(kind: TaskState['phase']['kind'], stepsMax = 100): this {
+    for (let count = 0; this.state.phase.kind !== kind; count += 1) {
+      if (count === stepsMax) throw new Error(`${kind} never came, in phase ${this.state.phase.kind}`);
+      this.step();
+    }
+    return this;
+  }
+
   resolve(as: 'applied' | 'not_applied' | 'abandoned'): this {
     this.append({ type: 'resolve_requested', data: { resolution: { as, by: 'eve' } } });
     return this;

@@ -134,9 +134,13 @@ export class WorkflowStage {
   /** A workflow id whose activities answer from `script`. */
   scriptFor(script: ActivityScript): { workflowId: string; scripted: ScriptedActivities } {
     const workflowId = `task-${randomUUID()}`;
+    return { workflowId, scripted: this.scriptAs(workflowId, script) };
+  }
+
+  scriptAs(workflowId: string, script: ActivityScript): ScriptedActivities {
     const scripted = new ScriptedActivities(script);
     this.scripts.set(workflowId, scripted);
-    return { workflowId, scripted };
+    return scripted;
   }
 
   /** Starts, plays `during`, and waits for the end; time skips only then. */
