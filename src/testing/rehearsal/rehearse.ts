@@ -89,7 +89,7 @@ function directions(action: Action, options: RehearseOptions) {
     throw new HoldfastError(
       'invalid_configuration',
       `Nobody says how the target counts the effects of ${name}. Write it beside the handlers: ` +
-        'implementAction(contract, handlers, { rehearsal: { args, count: async (operationId) => … } }).',
+        'implementAction(contract, { execute, …, rehearsal: { args, count: async (operationId) => … } }).',
       { details: { action: name } },
     );
   }

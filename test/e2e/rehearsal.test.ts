@@ -1,0 +1,185 @@
+/**
+ * The rehearsal keeps its own promise (S6.6): it finds four planted bugs by the target's own count, names them in the
+ * scenarios where they bite and nowhere else, and lets right handlers pass.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { charge } from '../../examples/provider/handlers.ts';
+import { startProvider } from '../../examples/provider/service.ts';
+import { verifyAuditExport } from '../../src/ledger/audit-export.ts';
+import { openTestServer, rehearse } from '../../src/testing/index.ts';
+import type { RehearsalReport, TestServer } from '../../src/testing/index.ts';
+import { startFaultTarget } from '../support/fault-target.ts';
+import type { FaultTarget } from '../support/fault-target.ts';
+import { targetConditional, targetUnsafe } from '../support/target-actions.ts';
+import {
+  refundOf,
+  wronglyConditional,
+  wronglyKeyed,
+  wronglyUndone,
+  wronglyVerified,
+} from '../support/wrong-actions.ts';
+
+let server: TestServer;
+let target: FaultTarget;
+beforeAll(async () => {
+  [server, target] = await Promise.all([openTestServer('local'), startFaultTarget()]);
+  process.env['HOLDFAST_TARGET_URL'] = target.url;
+});
+afterAll(async () => {
+  await target.stop();
+  await server.close();
+});
+
+const args = { value: 'v' };
+
+/** What was found, by scenario. */
+const found = ({ scenarios }: RehearsalReport): Record<string, string[]> =>
+  Object.fromEntries(
+    scenarios.filter(({ verdict }) => verdict === 'broken').map(({ scenario, broken }) => [scenario, broken]),
+  );
+
+const TWICE = 'one operation, and the target counts 2 effects';
+
+describe.concurrent('planted bugs', () => {
+  test('[S6.6] [S5.1] an unsafe effect called conditional, without look-up, is found wherever the call is made again', async () => {
+    const report = await rehearse(wronglyConditional, { server, args, count: target.count });
+    expect(report.ok).toBe(false);
+    expect(found(report)).toEqual({
+      'crash after the call, its answer lost': [TWICE],
+      'crash after verify, before the commit': [TWICE],
+      'two crashes after the call': ['one operation, and the target counts 3 effects'],
+      'answer lost once': [TWICE],
+      'answer lost every time': ['one operation, and the target counts 4 effects'],
+      'a request frozen on its way lands after the end': [TWICE],
+    });
+  });
+
+  test('[S6.6] [S2.6] a verify that always passes is found by a target that answers and does nothing', async () => {
+    const report = await rehearse(wronglyVerified, { server, args, count: target.count });
+    expect(found(report)).toEqual({
+      'the target answers, and has done nothing': [
+        'completed, and the target counts no effect of this operation',
+        expect.stringContaining('ended "completed"'),
+      ],
+    });
+  });
+
+  test('[S6.6] [S6.2] a rollback that is not idempotent is found wherever it is called again', async () => {
+    const report = await rehearse(wronglyUndone, {
+      server,
+      args,
+      count: target.count,
+      undone: (operationId) => target.count(refundOf(operationId)),
+    });
+    expect(Object.keys(found(report))).toEqual([
+      'undone, crash after the call, its answer lost',
+      'undone, crash after verify, before the commit',
+      'undone, its answer lost once',
+      'undone, not to be seen at first',
+    ]);
+    expect(report.broken.every((promise) => promise.includes('undone 2 times'))).toBe(true);
+  });
+
+  test('[S6.6] [S1.3] an execute that ignores the operationId is found as soon as the target is asked by it', async () => {
+    const report = await rehearse(wronglyKeyed, { server, args, count: target.count, only: 'crash' });
+    expect(found(report)).toMatchObject({
+      'nothing goes wrong': ['completed, and the target counts no effect of this operation'],
+    });
+  });
+
+  test('[S6.6] [S1.3] and by its second effect where the target counts by what was ordered', async () => {
+    const report = await rehearse(wronglyKeyed, {
+      server,
+      args: (key: string) => ({ value: key }),
+      count: async (_operationId, { key }) => {
+        const { applied } = await target.report();
+        return Object.keys(applied).filter((each) => each.startsWith(key)).length;
+      },
+    });
+    expect(found(report)).toMatchObject({
+      'crash after the call, its answer lost': [TWICE],
+      'answer lost once': [TWICE],
+      'a request frozen on its way lands after the end': [TWICE],
+    });
+    expect(found(report)['nothing goes wrong']).toBeUndefined();
+  });
+});
+
+describe('right handlers', () => {
+  test('[S6.6] the provider example keeps every promise, and its audit outlives the rehearsal', async () => {
+    const provider = await startProvider();
+    process.env['HOLDFAST_PROVIDER_URL'] = provider.url;
+    try {
+      const report = await rehearse(charge, { server });
+      expect(report.broken).toEqual([]);
+      expect(report.skipped).toEqual([
+        { group: 'verify', scenario: 'the precondition does not hold', reason: 'there is no precondition' },
+      ]);
+      expect(new Set(report.scenarios.map(({ group }) => group))).toEqual(
+        new Set(['clean', 'crash', 'failure', 'verify', 'rollback', 'cancel', 'delivery']),
+      );
+      const counted = report.scenarios.reduce((sum, { effects }) => sum + (effects ?? 0), 0);
+      expect(provider.books().charges).toBe(counted);
+      expect(verifyAuditExport(report.audit)).toMatchObject({ ok: true, tasks: report.scenarios.length });
+    } finally {
+      await provider.close();
+    }
+  });
+
+  test('[S6.6] an action whose target dedupes keeps every promise', async () => {
+    const report = await rehearse(targetConditional, {
+      server,
+      args,
+      count: target.count,
+      undone: target.undone,
+    });
+    expect(report.broken).toEqual([]);
+    expect(report.ok).toBe(true);
+  });
+
+  test('[S6.6] [S3.5] where nothing can be known a person is asked, and that keeps the promise', async () => {
+    const report = await rehearse(targetUnsafe, { server, args, count: target.count, only: 'crash' });
+    expect(report.broken).toEqual([]);
+    const ends = Object.fromEntries(report.scenarios.map(({ scenario, end }) => [scenario, end]));
+    expect(ends).toMatchObject({
+      'crash after the intent, before the call': 'needs a person',
+      'crash after the call, its answer lost': 'needs a person',
+      'crash after the commit': 'completed',
+    });
+    expect(report.notes.join()).toContain('frozen between intent and send');
+  });
+});
+
+describe('a rehearsal that can not begin', () => {
+  test('[S6.6] nobody says how to count: refused with what to write', async () => {
+    await expect(rehearse(targetConditional, { server, args })).rejects.toMatchObject({
+      code: 'invalid_configuration',
+      message: expect.stringContaining('rehearsal: { args, count'),
+    });
+  });
+
+  test('[S6.6] arguments that do not fit the contract are refused before anything is sent', async () => {
+    const before = await target.total();
+    const wrong = rehearse(targetConditional, { server, args: { value: 1 }, count: target.count });
+    await expect(wrong).rejects.toMatchObject({ code: 'invalid_arguments' });
+    expect(await target.total()).toBe(before);
+  });
+
+  test('[S6.6] an action that fails when nothing goes wrong is rehearsed no further', async () => {
+    await target.setMode({ kind: 'refuse', status: 422 }, { times: 1 });
+    const report = await rehearse(targetConditional, { server, args, count: target.count });
+    expect(report.ok).toBe(false);
+    expect(report.scenarios).toHaveLength(1);
+    expect(report.skipped[0]).toMatchObject({ reason: 'the clean run did not complete' });
+  });
+
+  test('[S6.6] a count of all effects is no count of one operation', async () => {
+    const report = await rehearse(targetConditional, {
+      server,
+      args,
+      count: () => target.total(),
+      only: 'the same key twice',
+    });
+    expect(report.broken[0]).toContain('before anything was sent');
+  });
+});
