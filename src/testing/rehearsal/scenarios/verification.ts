@@ -60,7 +60,7 @@ const verification: Scenario[] = [
     allowed: ({ transactional }) => (transactional ? [END.refused] : [END.person]),
   },
   {
-    name: 'the target answers, and has done nothing',
+    name: 'answered, and nothing was done',
     rules: ['S2.6'],
     unless: ({ noVerify, effect }) =>
       first(noVerify, effect === 'safe' && 'a safe action does nothing anyway'),
