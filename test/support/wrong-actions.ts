@@ -19,6 +19,7 @@ import {
   verified,
 } from '../../src/index.ts';
 import type { LookContext } from '../../src/index.ts';
+import { connectFaultTarget } from './fault-target.ts';
 import type { Resource } from './fault-target-mode.ts';
 
 interface Output {
@@ -35,10 +36,18 @@ const shape = {
   effect: 'conditional',
 } as const;
 
+/** By the target's own book. */
+const count = (operationId: string): Promise<number> => connectFaultTarget(targetUrl()).count(operationId);
+const rehearsal = { args: { value: 'v' }, count };
+
 /** Says that somebody dedupes, and nobody does; and there is no look-up that could save it. */
 export const wronglyConditional = implementAction(
   defineAction({ ...shape, name: 'wrongly_conditional', rollback: { kind: 'outOfBand' } }),
-  { execute: ({ value }, context) => put('unsafe', context.operationId, value), verify: readBack },
+  {
+    execute: ({ value }, context) => put('unsafe', context.operationId, value),
+    verify: readBack,
+    rehearsal,
+  },
 );
 
 /** Believes every answer. */
@@ -48,6 +57,7 @@ export const wronglyVerified = implementAction(
     execute: ({ value }, context) => put('conditional', context.operationId, value),
     lookup: askedByOperation,
     verify: () => Promise.resolve(verified()),
+    rehearsal,
   },
 );
 
@@ -65,11 +75,12 @@ export const wronglyUndone = implementAction(
       const refund = await look(`/operations/${refundOf(originalOperationId)}`, signal);
       return typeof refund === 'object' ? verified() : mismatch('there is no refund');
     },
+    rehearsal: { ...rehearsal, undone: (operationId) => count(refundOf(operationId)) },
   },
 );
 
 /** How the refunds of an operation are named at the target. */
-export const refundOf = (operationId: string): string => `refund-of-${operationId}`;
+const refundOf = (operationId: string): string => `refund-of-${operationId}`;
 
 /** Sends a key of its own at each attempt (field case 3): the target dedupes, and is never given a reason to. */
 export const wronglyKeyed = implementAction(
@@ -78,6 +89,7 @@ export const wronglyKeyed = implementAction(
     execute: ({ value }, _context) => put('conditional', `${value}-${randomUUID()}`, value),
     lookup: askedByOperation,
     verify: readBack,
+    rehearsal,
   },
 );
 
