@@ -72,7 +72,7 @@ const verification: Scenario[] = [
         return Promise.resolve(forged);
       },
     }),
-    allowed: () => [END.refused, END.undone, END.person],
+    allowed: ({ transactional }) => (transactional ? [END.refused] : [END.refused, END.undone, END.person]),
   },
   {
     name: 'the precondition does not hold',
