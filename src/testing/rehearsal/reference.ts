@@ -19,7 +19,8 @@ const TRANSACTIONAL: Terms = { ...CONDITIONAL, transactional: true, lookup: 'non
 const COLUMNS = [CONDITIONAL, UNSAFE, TRANSACTIONAL];
 
 export function rehearsalReference(): string {
-  const rows = [CLEAN, ...SCENARIOS].flatMap(({ group, scenarios }) =>
+  const groups = [{ group: CLEAN.group, scenarios: [CLEAN.scenario] }, ...SCENARIOS];
+  const rows = groups.flatMap(({ group, scenarios }) =>
     scenarios.map(({ name, rules, unless, allowed }) => [
       group,
       name,

@@ -9,10 +9,11 @@ import type { Kysely } from 'kysely';
 import { deriveHmacKey, HoldfastClient, parseEncryptionKeys } from '../../client/index.ts';
 import type { ActionContract } from '../../contract/define-action.ts';
 import type { Action } from '../../contract/implement-action.ts';
-import type { Json, JsonObject } from '../../task/json.ts';
+import type { JsonObject } from '../../task/json.ts';
 import { createTestHoldfast } from '../create-test-holdfast.ts';
 import type { TestHoldfast } from '../create-test-holdfast.ts';
 import type { TestServer, TestServerKind } from '../test-server.ts';
+import type { CleanRun } from './forge.ts';
 import { Scene } from './scene.ts';
 import { Scripts } from './scripts.ts';
 import { rehearsable, termsOf } from './terms.ts';
@@ -82,7 +83,7 @@ export class Stage {
     args: JsonObject,
     key: string,
     contractOf: (contract: ActionContract) => ActionContract,
-    cleanResult: Json | undefined,
+    clean: CleanRun | undefined,
   ): Scene {
     const action: Action = { ...this.action, contract: contractOf(this.action.contract) };
     const { attemptMs, verifyMs, settleMs } = action.contract.deadlines;
@@ -90,7 +91,7 @@ export class Stage {
       action,
       key,
       args,
-      cleanResult,
+      clean,
       terms: this.terms,
       client: this.#client(action, true),
       otherClient: this.#client(action, false),
