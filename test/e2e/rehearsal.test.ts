@@ -3,8 +3,18 @@
  * scenarios where they bite and nowhere else, and lets right handlers pass.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { charge } from '../../examples/provider/handlers.ts';
 import { startProvider } from '../../examples/provider/service.ts';
+import {
+  applied,
+  defineAction,
+  implementAction,
+  mismatch,
+  notApplied,
+  sensitive,
+  verified,
+} from '../../src/index.ts';
 import { verifyAuditExport } from '../../src/ledger/audit-export.ts';
 import { openTestServer, rehearse } from '../../src/testing/index.ts';
 import type { RehearsalReport, TestServer } from '../../src/testing/index.ts';
@@ -144,12 +154,57 @@ describe('right handlers', () => {
   });
 });
 
+describe('what is left out of a rehearsal', () => {
+  test('[S6.6] [S2.10] secrets, from its report and audit; and the policy, which would ask a person each time', async () => {
+    const letters = new Map<string, string>();
+    const definition = defineAction({
+      name: 'post_letter',
+      version: 1,
+      description: 'Posts a letter that only its reader may read.',
+      effect: 'conditional',
+      lookup: 'conclusive',
+      input: z.object({ text: sensitive(z.string()) }),
+      output: z.object({ id: z.string(), seal: sensitive(z.string()) }),
+      rollback: { kind: 'inBand' },
+      approval: () => ({ roles: ['postmaster'] }),
+    });
+    const letterOf = (id: string) => ({ id: `letter-${id}`, seal: `seal-${letters.get(id)}` });
+    const post = implementAction(definition, {
+      execute: async ({ text }, { operationId }) => {
+        letters.set(operationId, text);
+        return letterOf(operationId);
+      },
+      lookup: async ({ operationId }) =>
+        letters.has(operationId) ? applied(letterOf(operationId)) : notApplied(),
+      verify: async ({ text }, { id }) =>
+        letters.get(id.slice('letter-'.length)) === text ? verified() : mismatch('another text'),
+      rollback: async (_input, { id }) => void letters.delete(id.slice('letter-'.length)),
+      rehearsal: {
+        args: { text: 'meet me at nine' },
+        count: async (operationId) => (letters.has(operationId) ? 1 : 0),
+      },
+    });
+    const report = await rehearse(post, { only: 'crash' });
+    expect(report.broken).toEqual([]);
+    expect(report.scenarios.length).toBeGreaterThan(10);
+    expect(report.args).toEqual({ text: '[redacted]' });
+    expect(report.notes).toEqual(['Without `undone` a rollback that undoes twice goes unseen.']);
+    expect(JSON.stringify(report)).not.toContain('nine');
+  });
+});
+
 describe('a rehearsal that can not begin', () => {
   test('[S6.6] nobody says how to count: refused with what to write', async () => {
     await expect(rehearse(targetConditional, { server, args })).rejects.toMatchObject({
       code: 'invalid_configuration',
       message: expect.stringContaining('rehearsal: { args, count'),
     });
+  });
+
+  test('[S6.6] where time is skipped: refused, since one scenario’s wait would be another’s deadline', async () => {
+    const skipping = { ...server, kind: 'time-skipping' } as const;
+    const refused = rehearse(targetConditional, { server: skipping, args, count: target.count });
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_configuration' });
   });
 
   test('[S6.6] arguments that do not fit the contract are refused before anything is sent', async () => {

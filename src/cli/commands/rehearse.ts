@@ -8,6 +8,7 @@ import { loadConfig } from '../../../worker/index.ts';
 import type { Config } from '../../../worker/index.ts';
 import type { RehearsalReport, ScenarioReport } from '../../testing/index.ts';
 import { parseArgs, parseCount } from '../arguments.ts';
+import { withReason } from '../dev-engine.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite, GlobalOptions } from '../program.ts';
 import type { Report } from '../report.ts';
@@ -26,6 +27,8 @@ interface RehearseCommandOptions {
 }
 
 const AT_ONCE_MAX = 32;
+/** More scenarios that were left out for one reason are only counted; the report names each. */
+const NAMED_MAX = 6;
 
 export function addRehearseCommand({ program, run }: CommandSite): void {
   program
@@ -99,7 +102,7 @@ async function rehearsed(
     ...(given.only !== undefined && { only: given.only }),
     ...(given.store !== undefined && { store: given.store }),
     ...(given.atOnce !== undefined && { atOnce: parseCount('--at-once', given.atOnce, AT_ONCE_MAX) }),
-  });
+  }).catch(withReason);
 }
 
 async function writeOut(folder: string, found: RehearsalReport): Promise<void> {
@@ -132,8 +135,10 @@ function writeFound(terminal: Terminal, found: RehearsalReport): void {
     terminal.write(scenarios[index]?.verdict === 'kept' ? line : terminal.paint('red', line));
   terminal.write('');
   for (const promise of broken) terminal.write(`${terminal.paint('red', 'broken')}  ${oneLine(promise)}`);
-  for (const [reason, names] of byReason(skipped))
-    terminal.write(terminal.paint('dim', `not rehearsed (${oneLine(reason)}): ${names.join('; ')}`));
+  for (const [reason, names] of byReason(skipped)) {
+    const which = names.length > NAMED_MAX ? `${names.length} scenarios` : names.join('; ');
+    terminal.write(terminal.paint('dim', `not rehearsed (${oneLine(reason)}): ${which}`));
+  }
   for (const note of notes) terminal.write(terminal.paint('yellow', oneLine(note)));
   const verdict = ok
     ? terminal.paint('green', 'every promise kept')
