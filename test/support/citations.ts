@@ -19,18 +19,20 @@ export function citationsIn(source: string, fileName: string): Citation[] {
   return found;
 
   function visit(node: ts.Node, around: string[]): void {
-    const call = ts.isCallExpression(node) ? suiteCall(node) : null;
-    if (call === null) {
-      ts.forEachChild(node, (child) => visit(child, around));
-      return;
+    if (ts.isCallExpression(node)) {
+      const call = suiteCall(node);
+      if (call?.isSkipped) return;
+      if (call) around = enter(call, around);
     }
-    if (call.isSkipped) return;
-    const names = [...around, call.name];
-    if (call.kind === 'test') {
-      const test = names.join(' > ');
-      for (const rule of rulesIn(test)) found.push({ rule, test });
-    }
-    for (const argument of node.arguments) visit(argument, call.kind === 'describe' ? names : around);
+    ts.forEachChild(node, (child) => visit(child, around));
+  }
+
+  /** The names around what is inside the call. */
+  function enter({ kind, name }: SuiteCall, around: string[]): string[] {
+    if (kind === 'describe') return [...around, name];
+    const test = [...around, name].join(' > ');
+    for (const rule of rulesIn(test)) found.push({ rule, test });
+    return around;
   }
 }
 
