@@ -9,6 +9,7 @@ import { ERROR_CODES } from '../src/contract/error.ts';
 import { LIMITS } from '../src/contract/limits.ts';
 import { GATEWAY_LIMITS } from '../src/gateway/limits.ts';
 import { ledgerReference } from '../src/ledger/reference.ts';
+import { rehearsalReference } from '../src/testing/rehearsal/reference.ts';
 import { configurationReference } from '../worker/configuration-reference.ts';
 
 /** Each page by its path in the repository. */
@@ -17,6 +18,7 @@ export const PAGES: Record<string, () => string> = {
   'docs/limits.md': limitsPage,
   'docs/configuration.md': configurationReference,
   'docs/ledger.md': ledgerReference,
+  'docs/rehearsal.md': rehearsalReference,
 };
 
 function errorsPage(): string {

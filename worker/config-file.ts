@@ -7,6 +7,9 @@ import { resolve } from 'node:path';
 import { loadConfig as loadWithC12 } from 'c12';
 import { defineConfig } from '../src/contract/define-config.ts';
 import type { HoldfastConfig } from '../src/contract/define-config.ts';
+import { ERROR_CODES, HoldfastError } from '../src/contract/error.ts';
+import type { ErrorCode } from '../src/contract/error.ts';
+import type { JsonObject } from '../src/task/json.ts';
 import { configurationError } from './configuration-error.ts';
 
 const NAME = 'HOLDFAST_CONFIG';
@@ -52,7 +55,7 @@ async function load(cwd: string, path: string | undefined) {
       jitiOptions: { tryNative: true },
     });
   } catch (error) {
-    if (error instanceof Error && error.name === 'HoldfastError') throw error; // by defineConfig or defineAction
+    if (error instanceof Error && error.name === 'HoldfastError') throw ownError(error); // by defineConfig or defineAction
     const why = error instanceof Error ? error.message : String(error);
     const name = path ?? resolve(cwd, 'holdfast.config');
     throw configurationError(
@@ -67,4 +70,11 @@ async function load(cwd: string, path: string | undefined) {
       error,
     );
   }
+}
+
+/** A file that throws is evaluated once more by c12's loader, with copies of our modules: its error is of their class. */
+function ownError(error: Error & { code?: unknown; details?: JsonObject }): Error {
+  const { code, details = {} } = error;
+  if (error instanceof HoldfastError || typeof code !== 'string' || !(code in ERROR_CODES)) return error;
+  return new HoldfastError(code as ErrorCode, error.message, { details, cause: error });
 }

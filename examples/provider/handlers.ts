@@ -20,6 +20,13 @@ const at = (path: string): string =>
 
 const result = ({ chargeId, amountCents, currency }: Charge) => ({ chargeId, amountCents, currency });
 
+/** The provider's own list, for the rehearsal: a charge made twice is there twice. */
+async function chargesOf(operationId: string, { customer }: { customer: string }): Promise<Charge[]> {
+  const response = await fetch(at(`?customer=${encodeURIComponent(customer)}`));
+  const { charges } = (await response.json()) as { charges: Charge[] };
+  return charges.filter(({ idempotencyKey }) => idempotencyKey === operationId);
+}
+
 export const charge = implementAction(chargeCustomer, {
   async execute(input, context) {
     return result(await postJson<Charge>(at(''), input, context));
@@ -57,5 +64,12 @@ export const charge = implementAction(chargeCustomer, {
     return look.kind === 'found' && look.body.refundedCents === look.body.amountCents
       ? verified()
       : mismatch(`charge ${chargeId} is not refunded in full`);
+  },
+
+  rehearsal: {
+    args: { customer: 'rehearsal', amountCents: 100, currency: 'EUR' },
+    count: async (operationId, { args }) => (await chargesOf(operationId, args)).length,
+    undone: async (operationId, { args }) =>
+      (await chargesOf(operationId, args)).filter(({ refundedCents }) => refundedCents > 0).length,
   },
 });

@@ -3,6 +3,7 @@
  *
  *   POST /charges                 {customer, amountCents, currency} → 201 Charge; same key: the same charge, 200
  *   GET  /charges?idempotencyKey= status look-up: 200 Charge | 404
+ *   GET  /charges?customer=        the customer's charges: 200 {charges}
  *   GET  /charges/:id             200 Charge | 404
  *   POST /charges/:id/refunds     refunds what is left → 201; same key: 200
  *
@@ -70,7 +71,9 @@ export function startProvider(port = 0): Promise<Provider> {
     const [collection, chargeId, action] = call.path;
     if (collection !== 'charges') return refused(404, 'no such path');
     if (call.method === 'POST' && chargeId === undefined) return charge(call);
-    const key = call.query.get('idempotencyKey');
+    const [customer, key] = [call.query.get('customer'), call.query.get('idempotencyKey')];
+    if (customer !== null && chargeId === undefined)
+      return { status: 200, body: { charges: charges.filter((each) => each.customer === customer) } };
     const found = charges.find((each) =>
       chargeId ? each.chargeId === chargeId : each.idempotencyKey === key,
     );

@@ -85,6 +85,13 @@ export const transfer = implementAction(transferFunds, {
     const booked = await transferOf(context.tx as Tx, transferId);
     return booked?.is_reversed === 1 ? verified() : mismatch(`transfer ${transferId} is not reversed`);
   },
+
+  rehearsal: {
+    args: { from: 'A', to: 'B', amountCents: 100 },
+    // One row for each transfer that moved money, in the same transaction as the money.
+    count: async (operationId, { tx }) => ((await transferOf(tx as Tx, operationId)) === undefined ? 0 : 1),
+    undone: async (operationId, { tx }) => (await transferOf(tx as Tx, operationId))?.is_reversed ?? 0,
+  },
 });
 
 async function balanceOf(tx: Tx, account: string): Promise<number | undefined> {

@@ -24,10 +24,15 @@ export async function startDevEngine(
   try {
     return await startEmbeddedTemporal({ stateDir: resolve(stateDir, 'temporal'), log: say });
   } catch (error) {
-    if (!(error instanceof EmbeddedError)) throw error;
-    throw new HoldfastError('embedded_unavailable', error.message, {
-      details: { reason: error.code },
-      cause: error,
-    });
+    return withReason(error);
   }
+}
+
+/** What the embedded server's own errors are to a user: `embedded_unavailable`, with what to do. */
+export function withReason(error: unknown): never {
+  if (!(error instanceof EmbeddedError)) throw error;
+  throw new HoldfastError('embedded_unavailable', error.message, {
+    details: { reason: error.code },
+    cause: error,
+  });
 }

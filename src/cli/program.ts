@@ -4,6 +4,7 @@ import { addAuditCommands } from './commands/audit.ts';
 import { addCallCommand } from './commands/call.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addOperationCommands } from './commands/operations.ts';
+import { addRehearseCommand } from './commands/rehearse.ts';
 import { addServingCommands } from './commands/serving.ts';
 import { addTaskCommands } from './commands/tasks.ts';
 import { EXIT } from './exit-code.ts';
@@ -58,6 +59,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
     addCallCommand,
     addTaskCommands,
     addAuditCommands,
+    addRehearseCommand,
     addOperationCommands,
   ])
     add(site);

@@ -7,7 +7,8 @@
  * 3. Every call has a deadline, so nothing here outwaits a dead server or a dead worker.
  * 4. A message that no worker took in time is left with the engine as a signal: an intent is never lost (S4.8).
  */
-import { WorkflowNotFoundError } from '@temporalio/client';
+import { setTimeout as delay } from 'node:timers/promises';
+import { QueryRejectedError, WorkflowClient, WorkflowNotFoundError } from '@temporalio/client';
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import {
   defineSearchAttributeKey,
@@ -37,6 +38,7 @@ import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
 import type { Resolution, TaskEvent } from '../task/event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
+import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import { engineError, isDeadline, isWorkflowClosed } from './engine-error.ts';
 import type {
@@ -56,6 +58,8 @@ const START_DEADLINE_MS = 10_000;
 const READ_DEADLINE_MS = 1_500;
 /** All pages of an inbox. */
 const LIST_DEADLINE_MS = 5_000;
+/** A worker that has the workflow in its cache answers a query well within. */
+const QUICK_MS = 150;
 /** How long a message waits for a worker's answer before it is left with the engine. */
 const ANSWER_DEADLINE_MS = 2_000;
 /**
@@ -81,12 +85,21 @@ export interface TemporalEngineOptions {
 
 export class TemporalEngine implements TaskEngine {
   readonly #temporal: Client;
+  /** Asks open workflows only, so that an answer also says that the workflow is open. */
+  readonly #running: WorkflowClient;
   readonly #taskQueue: string;
   readonly #eagerStart: boolean;
   readonly #startDeadlineMs: number;
 
   constructor(options: TemporalEngineOptions) {
     this.#temporal = options.temporal;
+    const { namespace, dataConverter } = options.temporal.options;
+    this.#running = new WorkflowClient({
+      connection: options.temporal.connection,
+      namespace,
+      ...(dataConverter && { dataConverter }),
+      queryRejectCondition: 'NOT_OPEN',
+    });
     this.#taskQueue = options.taskQueue;
     this.#eagerStart = options.eagerStart ?? false;
     this.#startDeadlineMs = options.startDeadlineMs ?? START_DEADLINE_MS;
@@ -126,16 +139,31 @@ export class TemporalEngine implements TaskEngine {
     }
   }
 
+  /** A running workflow that answers at once says all of it; the record is asked for where it does not. */
   async sight(taskId: string): Promise<EngineSight> {
-    const [record, state] = await Promise.all([this.record(taskId), this.#state(taskId)]);
+    const asking = this.#askRunning(taskId);
+    const quick = await Promise.race([asking, delay(QUICK_MS, null, { ref: false })]);
+    if (quick !== null && typeof quick === 'object' && quick.plan !== null)
+      return { record: runningRecord(quick, quick.plan), state: quick };
+    const [record, answer] = await Promise.all([this.record(taskId), asking]);
+    const state = answer === 'closed' ? await this.#state(taskId) : answer;
     return { record, state: record.kind === 'present' && record.state !== 'killed' ? state : null };
+  }
+
+  /** Null: no worker, a busy one, or one that can't replay. The record says what is known. */
+  async #askRunning(taskId: string): Promise<TaskState | 'closed' | null> {
+    try {
+      return await this.#within(READ_DEADLINE_MS, () => this.#running.getHandle(taskId).query(taskQuery));
+    } catch (error) {
+      return error instanceof QueryRejectedError ? 'closed' : null;
+    }
   }
 
   async #state(taskId: string): Promise<TaskState | null> {
     try {
       return await this.#within(READ_DEADLINE_MS, () => this.#handle(taskId).query(taskQuery));
     } catch {
-      return null; // no worker, a busy one, or one that can't replay: the record says what is known
+      return null;
     }
   }
 
@@ -294,6 +322,17 @@ function recordOf(description: WorkflowExecutionDescription): EngineRecord {
     action: attributes.get(ACTION) ?? null,
     startedAt: description.startTime.getTime(),
     closedAt: description.closeTime?.getTime() ?? null,
+  };
+}
+
+function runningRecord({ action, startedAt }: TaskState, { principal }: Plan): EngineRecord {
+  return {
+    kind: 'present',
+    state: 'running',
+    tenant: principal.tenant,
+    action,
+    startedAt,
+    closedAt: null,
   };
 }
 

@@ -27,8 +27,12 @@ const SOON_MS = 100;
 /** One long poll at most, so that none outlives its wait for long. */
 const LONG_POLL_MS = 20_000;
 const RESULT_RETRY_MS = 1_000;
-/** With a worker in this process most ends are heard from it: the long poll is for what another worker ended. */
-const POLL_LATER_MS = 250;
+/**
+ * With a worker in this process most ends are heard from it. What another worker ended is first looked for in the ledger,
+ * at growing intervals, and only then waited for in the engine: a row costs far less than a long poll.
+ */
+const LEDGER_LOOK_MS = 250;
+const POLL_LATER_MS = 2_000;
 /** Hints come in bursts, one for each event; readers are told at most this often. */
 const CHANGE_INTERVAL_MS = 50;
 const MAY_WAIT_FOR_PERSON: ReadonlySet<string> = new Set(['needs_attention', 'awaiting_approval']);
@@ -74,12 +78,12 @@ export class Waiter {
   ): Promise<TaskFacts> {
     let last = first;
     if (last !== null) options.onChange?.(last);
-    for (let lookMs = last === null && options.onChange ? FIRST_LOOK_MS : SAFETY_POLL_MS; ;) {
+    for (let lookMs = this.#firstLookMs(options, last); ;) {
       const wake = await watch.next(lookMs);
       if (wake.kind === 'over') return (await this.#reader.read(taskId, tenant)).facts;
       if (wake.kind === 'result' && wake.answer.kind === 'ended')
         return this.#ended(taskId, tenant, wake.answer);
-      lookMs = SAFETY_POLL_MS;
+      lookMs = options.onChange ? SAFETY_POLL_MS : Math.min(2 * lookMs, SAFETY_POLL_MS);
       if (!(await this.#isWorthReading(taskId, wake, options))) continue;
       const { facts, row } = await this.#reader.read(taskId, tenant);
       if (isSettled(facts)) return facts;
@@ -89,6 +93,11 @@ export class Waiter {
       last = facts;
       if (wake.kind === 'hint') await watch.pause(CHANGE_INTERVAL_MS);
     }
+  }
+
+  #firstLookMs({ onChange }: WaitOptions, last: TaskFacts | null): number {
+    if (onChange) return last === null ? FIRST_LOOK_MS : SAFETY_POLL_MS;
+    return this.#deps.hearsEnds ? LEDGER_LOOK_MS : SAFETY_POLL_MS;
   }
 
   /** Reading asks a worker; without someone to tell, only a change that could end the wait is worth that. */

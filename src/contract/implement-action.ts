@@ -15,6 +15,12 @@ export interface Action<Input extends z.ZodObject = z.ZodObject, Output extends 
   readonly rehearsal?: Rehearsal;
 }
 
+/** The handlers, and how they are rehearsed (S6.6). */
+type Implementation<Input extends z.ZodObject, Output extends z.ZodType> = ActionHandlers<
+  z.output<Input>,
+  z.output<Output>
+> & { rehearsal?: Rehearsal<z.input<Input>> };
+
 const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 'verifyRollback'] as const;
 
 /**
@@ -26,8 +32,7 @@ const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 've
  */
 export function implementAction<Input extends z.ZodObject, Output extends z.ZodType>(
   contract: ActionContract<Input, Output>,
-  handlers: ActionHandlers<z.output<Input>, z.output<Output>>,
-  { rehearsal }: { rehearsal?: Rehearsal<z.input<Input>> } = {},
+  { rehearsal, ...handlers }: Implementation<Input, Output>,
 ): Action<Input, Output> {
   const given = handlers as unknown as AnyHandlers;
   const defects = [

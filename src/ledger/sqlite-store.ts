@@ -7,7 +7,8 @@
  * 1. WAL, `synchronous=FULL`: a commit that was answered survives a power cut.
  * 2. At most one transaction of this store is open, and it began with `BEGIN IMMEDIATE`: it never has to give up its
  *    snapshot in the middle, so only its beginning can meet SQLITE_BUSY.
- * 3. Nothing but the open transaction's work uses the writer.
+ * 3. While a transaction is open, nothing but its work uses the writer. Reads in between do: the writer knows its own
+ *    commits, where the reader has to read its pages anew after each.
  */
 import assert from 'node:assert/strict';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
@@ -86,7 +87,10 @@ export class SqliteStore implements Store {
     );
 
   read = <Row>({ sql: text, parameters }: Statement): Promise<Row[]> =>
-    whileBusy(() => this.#reader.run(text, parameters).rows as Row[]);
+    whileBusy(() => {
+      const connection = this.#writer.inTransaction ? this.#reader : this.#writer;
+      return connection.run(text, parameters).rows as Row[];
+    });
 
   transaction = <T>(work: (tx: Tx) => Promise<T>, { boundMs }: TransactionOptions): Promise<T> =>
     this.#exclusively(async () => {

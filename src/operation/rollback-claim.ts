@@ -5,7 +5,7 @@ import { rolledBackEnd } from '../task/ends.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json } from '../task/json.ts';
 import type { RollbackOutcome, TaskEnd } from '../task/outcome.ts';
-import { askLookup } from './asking.ts';
+import { askLookup, lookupKindOf } from './asking.ts';
 import { claimMsOf } from './attempt.ts';
 import { isRecallable, keepOutput, recallValue } from './keep-result.ts';
 import type { RollbackAttempt } from './undo.ts';
@@ -67,6 +67,19 @@ export function cannotUndo({ deps, plan }: RollbackAttempt): Failure | null {
   const { kind } = plan.rollback;
   const hasWay = deps.handlers.rollback !== undefined && (kind === 'inBand' || kind === 'compensate');
   return hasWay ? null : cannot(`This effect is not undone by Holdfast (rollback ${kind}).`);
+}
+
+/**
+ * An earlier rollback took effect and its answer was lost: a conclusive lookup that no longer finds the effect is the
+ * proof. Asked only where the handler could not be given the whole result any more.
+ */
+export async function isUndoneAlready(
+  attempt: RollbackAttempt,
+  signals: readonly AbortSignal[],
+  parent: OperationRow,
+): Promise<boolean> {
+  if (isRecallable(attempt, parent) || lookupKindOf(attempt) !== 'conclusive') return false;
+  return (await askLookup(attempt, signals)).kind === 'not_applied';
 }
 
 /** Whole, as the handler returned it: the row's own, or where that is redacted or gone the target's. */

@@ -15,7 +15,7 @@ import type { AttemptRuntime, OperationDeps } from './deps.ts';
 import type { HeldClaim } from './held-claim.ts';
 import { persist } from './persist.ts';
 import { alertOf, failedJson, recordLate } from './record.ts';
-import { cannotUndo, claimRollback, endOfRollback, resultToUndo } from './rollback-claim.ts';
+import { cannotUndo, claimRollback, endOfRollback, isUndoneAlready, resultToUndo } from './rollback-claim.ts';
 import { rollbackInTransaction } from './rollback-in-transaction.ts';
 import { undo } from './undo.ts';
 import type { RollbackAttempt, UndoSite } from './undo.ts';
@@ -52,6 +52,7 @@ async function carryOut(
 ): Promise<RollbackOutcome> {
   const failure = cannotUndo(attempt);
   if (failure !== null) return giveUp(attempt, held, failure);
+  if (await isUndoneAlready(attempt, [held.lost], parent)) return finish(attempt, held, undefined);
   const result = await resultToUndo(attempt, [held.lost], parent);
   const answer = await undo(attempt, siteOf(attempt, held), result);
   switch (answer.kind) {

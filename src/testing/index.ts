@@ -3,6 +3,7 @@ export { createTestHoldfast } from './create-test-holdfast.ts';
 export type { TestHoldfast, TestHoldfastOptions } from './create-test-holdfast.ts';
 export { openTestServer } from './test-server.ts';
 export type { TestServer, TestServerKind } from './test-server.ts';
+export { rehearsalMarkdown } from './rehearsal/markdown.ts';
 export { rehearse } from './rehearsal/rehearse.ts';
 export type { RehearseOptions } from './rehearsal/rehearse.ts';
 export type { RehearsalReport, ScenarioReport } from './rehearsal/report.ts';

@@ -187,6 +187,20 @@ describe.each(fixture.STORES)('rollbacks on %s', (kind) => {
     });
   });
 
+  test('[S6.2] a rollback claimed by the very attempt that found the mismatch voids that attempt’s claim', async () => {
+    const work = await fixture.reserved(place.ledger);
+    const claim = await fixture.claimed(place.ledger, work, 1);
+    const alert = fixture.alertAbout(work, 'verify_failed');
+    await place.ledger.mismatched(claim, fixture.RESULT, 'no', alert);
+    await fixture.rollbackClaimed(place.ledger, work, 1);
+    expect(await place.ledger.raiseAttention(claim, fixture.IN_DOUBT, alert)).toMatchObject({
+      kind: 'stale',
+    });
+    expect(await place.ledger.mismatched(claim, fixture.RESULT, 'no', alert)).toMatchObject({
+      kind: 'stale',
+    });
+  });
+
   test('[S3.8] a recovered task takes the rollback over, and the old one can’t finish it', async () => {
     const work = await mismatch();
     const old = await fixture.rollbackClaimed(place.ledger, work, 7);

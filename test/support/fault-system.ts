@@ -44,6 +44,7 @@ export class FaultSystem {
   readonly target: FaultTarget;
   readonly encryptionKeys: string | undefined;
   temporal: EmbeddedTemporal;
+  private stateDir: string;
   private readonly bundleFile: string;
   private connection: Connection | null = null;
   private readonly stores = new Map<StoreKind, Promise<Store>>();
@@ -58,6 +59,7 @@ export class FaultSystem {
     this.folder = parts.folder;
     this.target = parts.target;
     this.temporal = parts.temporal;
+    this.stateDir = join(parts.folder, 'temporal');
     this.bundleFile = parts.bundleFile;
     this.encryptionKeys = parts.encryptionKeys;
   }
@@ -133,11 +135,28 @@ export class FaultSystem {
     await dead.stop(); // frees the folder
     return {
       restart: async () => {
-        this.temporal = await startEmbeddedTemporal({ stateDir: join(this.folder, 'temporal'), ui: false });
+        this.temporal = await startEmbeddedTemporal({ stateDir: this.stateDir, ui: false });
         if (this.temporal.address !== dead.address)
           throw new Error('the server came back at another address');
       },
     };
+  }
+
+  /** Another server without any of the old one's data, as after its retention. */
+  async forgetTemporal(): Promise<void> {
+    await this.connection?.close();
+    this.connection = null;
+    await this.temporal.stop();
+    this.stateDir = join(this.folder, unique('temporal'));
+    this.temporal = await startEmbeddedTemporal({ stateDir: this.stateDir, ui: false });
+  }
+
+  /** Closes the ledger of this process and opens it again. */
+  async reopen(store: Store): Promise<Store> {
+    await store.ledger.close();
+    const opening = openLedger({ url: store.url }).then((ledger) => ({ ...store, ledger }));
+    this.stores.set(store.kind, opening);
+    return opening;
   }
 
   /** The workflow's own state, which a worker must be there to tell. */

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isGrpcDeadlineError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import proto from '@temporalio/proto'; // CommonJS whose names Node can't see
 import type { temporal } from '@temporalio/proto';
@@ -27,6 +28,7 @@ type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 
 const POLL_MS = 15;
 const POLL_LIMIT_MS = 20_000;
+const QUERY_LIMIT_MS = 3_000;
 
 export function planned(overrides: PlanOverrides = {}): ActionArgument {
   return { v: 1, plan: planOf(overrides), input: { sku: 'A-1', quantity: 1 }, ordinal: 1 };
@@ -155,8 +157,16 @@ export class WorkflowStage {
   }
 }
 
-export function stateOf(handle: ActionHandle): Promise<TaskState> {
-  return handle.query<TaskState>('task');
+/** A query that meets a continue-as-new can be lost by the time-skipping server: asked again then. */
+export async function stateOf(handle: ActionHandle): Promise<TaskState> {
+  for (;;) {
+    const query = () => handle.query<TaskState>('task');
+    try {
+      return await handle.client.withDeadline(Date.now() + QUERY_LIMIT_MS, query);
+    } catch (error) {
+      if (!isGrpcDeadlineError(error)) throw error;
+    }
+  }
 }
 
 /** Asks until the state is as wanted; time does not skip meanwhile. */

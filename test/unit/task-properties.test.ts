@@ -274,7 +274,7 @@ const closes: fc.Arbitrary<CloseOutcome> = fc.oneof(
 const lost = <T>(answers: fc.Arbitrary<T>) => fc.option(answers, { freq: 4, nil: null });
 
 describe('a task against a world that answers anything', () => {
-  test('keeps its invariants and never spins; in doubt it never claims that nothing was applied [S3.1][S3.4]', () => {
+  test('keeps its invariants, never spins, and closes nothing in doubt [S3.1][S3.4]', () => {
     const cases = fc.record({
       plan: plans,
       attempts: fc.array(lost(outcomes), { maxLength: 25 }),

@@ -371,7 +371,7 @@ describe('a flood of messages', () => {
     const played = await begin({ attempt: [attention], resolve: [({ end }) => ({ end })] });
     await stateWhen(played.handle, isInPhase('needs_attention'));
     const first = (await played.handle.describe()).runId;
-    const FLOOD = 5_000;
+    const FLOOD = 4_200;
     for (let sent = 0; sent < FLOOD; sent += 100)
       await Promise.all(
         Array.from({ length: 100 }, () => played.handle.signal('resolve', { as: 'nonsense' })),

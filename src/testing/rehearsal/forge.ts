@@ -9,43 +9,58 @@ import type { Json, JsonObject } from '../../task/json.ts';
 
 type Leaf = string | number;
 
-/** Null: nothing in the result is the target's own, so that a lie can't be told from the truth by it. */
-export function forgedResult(result: Json, args: JsonObject, output: z.ZodType): Json {
-  const echoed = new Set(leavesOf(args));
-  const forged = structuredClone(result);
-  const isFit = (): boolean => output.safeParse(forged).success;
-  if (!isContainer(forged)) return null;
-  const changed = sitesOf(forged).filter(({ holder, key }) => {
-    const leaf = holder[key] as Leaf;
-    if (echoed.has(leaf)) return false;
-    return (
-      variantsOf(leaf).some((variant) => {
-        holder[key] = variant;
-        return isFit();
-      }) || restore(holder, key, leaf)
-    );
-  });
-  return changed.length > 0 ? forged : null;
+/** What an honest call was given and answered. */
+export interface CleanRun {
+  args: JsonObject;
+  result: Json;
 }
 
-function restore(holder: Record<string, unknown>, key: string, leaf: Leaf): false {
-  holder[key] = leaf;
-  return false;
+/**
+ * As answered to `args` by a target that did nothing. Null: nothing in the result is the target's own, so that a lie
+ * can't be told from the truth by it.
+ */
+export function forgedResult(clean: CleanRun, args: JsonObject, output: z.ZodType): Json {
+  const echoes = echoesOf(clean.args, args);
+  const forged = structuredClone(clean.result);
+  if (!isContainer(forged)) return null;
+  const isFit = (): boolean => output.safeParse(forged).success;
+  let isForged = false;
+  for (const { holder, key } of sitesOf(forged)) {
+    const leaf = holder[key] as Leaf;
+    if (echoes.has(leaf)) holder[key] = echoes.get(leaf);
+    else if (change(holder, key, variantsOf(leaf), isFit)) isForged = true;
+  }
+  return isForged ? forged : null;
+}
+
+/** Sets the first variant with which the whole still fits; else leaves it as it was. */
+function change(holder: Container, key: string, variants: readonly Leaf[], isFit: () => boolean): boolean {
+  const before = holder[key];
+  const fits = variants.some((variant) => {
+    holder[key] = variant;
+    return isFit();
+  });
+  if (!fits) holder[key] = before;
+  return fits;
+}
+
+/** What an argument of the honest call has become in this one. */
+function echoesOf(clean: unknown, now: unknown): Map<Leaf, Leaf> {
+  if (isLeaf(clean)) return new Map(isLeaf(now) ? [[clean, now]] : []);
+  if (!isContainer(clean)) return new Map();
+  const parts = isContainer(now) ? now : {};
+  return new Map(Object.entries(clean).flatMap(([key, part]) => [...echoesOf(part, parts[key])]));
 }
 
 type Container = Record<string, unknown>;
 const isContainer = (value: unknown): value is Container => typeof value === 'object' && value !== null;
+const isLeaf = (value: unknown): value is Leaf => typeof value === 'string' || typeof value === 'number';
 
 function sitesOf(value: Container): { holder: Container; key: string }[] {
   return Object.entries(value).flatMap(([key, part]) => {
     if (isContainer(part)) return sitesOf(part);
-    return typeof part === 'string' || typeof part === 'number' ? [{ holder: value, key }] : [];
+    return isLeaf(part) ? [{ holder: value, key }] : [];
   });
-}
-
-function leavesOf(value: unknown): Leaf[] {
-  if (isContainer(value)) return Object.values(value).flatMap(leavesOf);
-  return typeof value === 'string' || typeof value === 'number' ? [value] : [];
 }
 
 const NEVER = 900_000_001;

@@ -1,8 +1,9 @@
 /** Plays one scenario and gathers what there is to judge it by; the target is asked again when the rehearsal is over. */
 import type { TaskAnswer } from '../../client/task-client.ts';
 import type { ActionContract } from '../../contract/define-action.ts';
-import type { Json, JsonObject } from '../../task/json.ts';
+import type { JsonObject } from '../../task/json.ts';
 import { endOf } from './endings.ts';
+import type { CleanRun } from './forge.ts';
 import { brokenPromises } from './laws.ts';
 import type { Evidence } from './laws.ts';
 import type { Counted, Oracle } from './oracle.ts';
@@ -13,6 +14,7 @@ import type { Stage } from './stage.ts';
 
 export interface Performed {
   report: ScenarioReport;
+  args: JsonObject;
   /** Null: it could not be played to its end. */
   answer: TaskAnswer | null;
   /** Counts again and judges anew: an effect may have landed after the end. */
@@ -26,7 +28,7 @@ export interface Performance {
   scenario: Scenario;
   key: string;
   args: JsonObject;
-  cleanResult: Json | undefined;
+  clean: CleanRun | undefined;
 }
 
 const unchanged = (contract: ActionContract): ActionContract => contract;
@@ -34,7 +36,7 @@ const unchanged = (contract: ActionContract): ActionContract => contract;
 export async function perform(performance: Performance): Promise<Performed> {
   const { stage, oracle, scenario, key, args } = performance;
   const startedAt = Date.now();
-  const scene = stage.scene(args, key, scenario.contract ?? unchanged, performance.cleanResult);
+  const scene = stage.scene(args, key, scenario.contract ?? unchanged, performance.clean);
   scene.part.script = scenario.script?.(scene) ?? {};
   const before = await oracle(scene.operationId, { key, args });
   scene.expect(
@@ -45,6 +47,7 @@ export async function perform(performance: Performance): Promise<Performed> {
   const report = await judged(performance, scene, answer, Date.now() - startedAt);
   return {
     report,
+    args,
     answer,
     recount: () => recounted(performance, scene, answer, report),
   };

@@ -12,15 +12,12 @@ import type { Action } from '../../contract/implement-action.ts';
 import { planOperation } from '../../contract/plan-operation.ts';
 import { redact } from '../../contract/redact.ts';
 import type { Rehearsal } from '../../contract/rehearsal.ts';
-import type { Json, JsonObject } from '../../task/json.ts';
-import { END } from './endings.ts';
-import { eachAtMost } from './at-once.ts';
+import type { JsonObject } from '../../task/json.ts';
 import { oracleOf } from './oracle.ts';
 import { perform } from './perform.ts';
-import type { Performed, Performance } from './perform.ts';
+import { playAll } from './programme.ts';
+import type { Play } from './programme.ts';
 import type { RehearsalReport, ScenarioReport } from './report.ts';
-import type { Scenario } from './scenario.ts';
-import { CLEAN, SCENARIOS } from './scenarios/index.ts';
 import { Stage } from './stage.ts';
 import type { StageOptions } from './stage.ts';
 
@@ -36,12 +33,6 @@ export interface RehearseOptions extends Partial<Rehearsal>, StageOptions {
 const AT_ONCE = 6;
 const AT_ONCE_MAX = 32;
 
-/** What is to be played, and what is not. */
-interface Programme {
-  played: { group: string; scenario: Scenario }[];
-  skipped: RehearsalReport['skipped'];
-}
-
 /**
  * Options win over the action's own `rehearsal`. Throws `invalid_arguments` where the arguments do not fit the contract,
  * and `invalid_configuration` where nobody says how to count.
@@ -52,28 +43,24 @@ export async function rehearse(action: Action, options: RehearseOptions = {}): P
   const stage = await Stage.open(action, options);
   try {
     const oracle = oracleOf(rehearsal, action.contract, stage.holdfast.ledger);
-    const play = (group: string, scenario: Scenario, cleanResult: Json | undefined): Promise<Performed> => {
+    const play: Play = (entry, clean) => {
       const key = `rehearsal-${randomUUID()}`;
-      const performance: Performance = {
-        stage,
-        oracle,
-        group,
-        scenario,
-        key,
-        args: argsOf(key),
-        cleanResult,
-      };
-      return perform(performance);
+      return perform({ stage, oracle, ...entry, key, args: argsOf(key), clean });
     };
-    const programme = programmeOf(stage, options.only);
-    const performed = await playAll(programme, play, options);
+    const { performed, skipped } = await playAll(play, {
+      terms: stage.terms,
+      output: action.contract.output,
+      only: options.only,
+      atOnce: Math.min(Math.max(1, options.atOnce ?? AT_ONCE), AT_ONCE_MAX),
+      onPlayed: ({ report }, done, of) => options.onScenario?.(report, done, of),
+    });
     const reports: ScenarioReport[] = [];
     for (const { recount } of performed) reports.push(await recount());
     return await reported(stage, action, {
       scenarios: reports,
-      skipped: programme.skipped,
+      skipped,
       notes: notesOf(stage, rehearsal),
-      args: argsOf(reports[0]?.key ?? 'rehearsal'),
+      args: performed[0]?.args ?? {},
       startedAt,
     });
   } finally {
@@ -89,7 +76,7 @@ function directions(action: Action, options: RehearseOptions) {
     throw new HoldfastError(
       'invalid_configuration',
       `Nobody says how the target counts the effects of ${name}. Write it beside the handlers: ` +
-        'implementAction(contract, handlers, { rehearsal: { args, count: async (operationId) => … } }).',
+        'implementAction(contract, { execute, …, rehearsal: { args, count: async (operationId) => … } }).',
       { details: { action: name } },
     );
   }
@@ -107,50 +94,6 @@ function checkArguments(action: Action, args: JsonObject): void {
   const { approval: _policy, ...contract } = action.contract;
   const principal = { tenant: 'rehearsal', subject: 'rehearsal', roles: [] };
   planOperation({ ...action, contract }, { args, key: 'rehearsal', principal, hashKey: new Uint8Array(32) });
-}
-
-function programmeOf({ terms }: Stage, only: string | undefined): Programme {
-  const programme: Programme = { played: [], skipped: [] };
-  for (const { group, scenarios } of SCENARIOS) {
-    for (const scenario of scenarios) {
-      const reason =
-        only !== undefined && !`${group} ${scenario.name}`.includes(only)
-          ? 'left out by `only`'
-          : (scenario.unless?.(terms) ?? null);
-      if (reason === null) programme.played.push({ group, scenario });
-      else programme.skipped.push({ group, scenario: scenario.name, reason });
-    }
-  }
-  return programme;
-}
-
-type Play = (group: string, scenario: Scenario, cleanResult: Json | undefined) => Promise<Performed>;
-
-/** The clean run first: what does not work when nothing goes wrong is not worth rehearsing further. */
-async function playAll(programme: Programme, play: Play, options: RehearseOptions): Promise<Performed[]> {
-  const of = programme.played.length + 1;
-  const performed: Performed[] = [];
-  const note = (each: Performed): void => {
-    performed.push(each);
-    options.onScenario?.(each.report, performed.length, of);
-  };
-  for (const scenario of CLEAN.scenarios) note(await play(CLEAN.group, scenario, undefined));
-  const clean = performed[0];
-  if (clean?.report.end !== END.completed) {
-    const reason = 'the clean run did not complete';
-    programme.skipped.unshift(
-      ...programme.played.map(({ group, scenario }) => ({ group, scenario: scenario.name, reason })),
-    );
-    return performed;
-  }
-  const cleanResult = clean.answer?.result;
-  const order = new Map(programme.played.map(({ scenario }, index) => [scenario.name, index]));
-  const atOnce = Math.min(Math.max(1, options.atOnce ?? AT_ONCE), AT_ONCE_MAX);
-  await eachAtMost(atOnce, programme.played, async ({ group, scenario }) =>
-    note(await play(group, scenario, cleanResult)),
-  );
-  const rank = ({ report }: Performed): number => order.get(report.scenario) ?? -1;
-  return performed.toSorted((left, right) => rank(left) - rank(right));
 }
 
 function notesOf({ terms }: Stage, { undone }: Pick<Rehearsal, 'undone'>): string[] {

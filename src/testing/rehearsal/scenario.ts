@@ -2,6 +2,7 @@
 import type { ActionContract } from '../../contract/define-action.ts';
 import type { TaskAnswer } from '../../client/task-client.ts';
 import type { End } from './endings.ts';
+import type { CleanRun } from './forge.ts';
 import type { Scene } from './scene.ts';
 import type { Script } from './scripts.ts';
 import type { Terms } from './terms.ts';
@@ -10,8 +11,8 @@ export interface Scenario {
   /** In words; the table's first column. */
   name: string;
   rules: readonly string[];
-  /** Why it makes no sense for this action; null when it does. */
-  unless?(terms: Terms): string | null;
+  /** Why it makes no sense for this action; null when it does. `clean`: what the clean run answered, once it has. */
+  unless?(terms: Terms, clean?: CleanRun & { output: ActionContract['output'] }): string | null;
   /** The contract of this operation alone. */
   contract?(contract: ActionContract): ActionContract;
   script?(scene: Scene): Script;

@@ -8,9 +8,10 @@ import type { Ledger } from '../../ledger/ledger.ts';
 import type { FaultPoints } from '../../operation/faults.ts';
 import { performOperation } from '../../operation/perform-operation.ts';
 import { rollbackOperation } from '../../operation/rollback-operation.ts';
-import type { Json, JsonObject } from '../../task/json.ts';
+import type { JsonObject } from '../../task/json.ts';
 import type { OperationOutcome, RollbackOutcome } from '../../task/outcome.ts';
 import type { Principal } from '../../task/plan.ts';
+import type { CleanRun } from './forge.ts';
 import type { Part } from './scripts.ts';
 import type { Terms } from './terms.ts';
 
@@ -28,8 +29,8 @@ export interface Props {
   patienceMs: number;
   key: string;
   args: JsonObject;
-  /** What the clean run answered; undefined before it. */
-  cleanResult: Json | undefined;
+  /** Undefined before it. */
+  clean: CleanRun | undefined;
 }
 
 export class Scene {

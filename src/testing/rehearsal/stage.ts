@@ -8,11 +8,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Kysely } from 'kysely';
 import { deriveHmacKey, HoldfastClient, parseEncryptionKeys } from '../../client/index.ts';
 import type { ActionContract } from '../../contract/define-action.ts';
+import { HoldfastError } from '../../contract/error.ts';
 import type { Action } from '../../contract/implement-action.ts';
-import type { Json, JsonObject } from '../../task/json.ts';
+import type { JsonObject } from '../../task/json.ts';
 import { createTestHoldfast } from '../create-test-holdfast.ts';
 import type { TestHoldfast } from '../create-test-holdfast.ts';
-import type { TestServer, TestServerKind } from '../test-server.ts';
+import type { TestServer } from '../test-server.ts';
+import type { CleanRun } from './forge.ts';
 import { Scene } from './scene.ts';
 import { Scripts } from './scripts.ts';
 import { rehearsable, termsOf } from './terms.ts';
@@ -22,8 +24,11 @@ import type { Terms } from './terms.ts';
 const PATIENCE_MS = 60_000;
 
 export interface StageOptions {
-  server?: TestServer | TestServerKind;
+  /** One that is running, of kind `local`: where time is skipped, one scenario's wait would be another's deadline. */
+  server?: TestServer;
+  /** Address of the rehearsal's ledger. Default: a new SQLite file, deleted at the end. */
   store?: string;
+  /** As in the configuration: the tables of transactional actions. */
   setup?(ledger: Kysely<unknown>): Promise<void>;
 }
 
@@ -51,6 +56,12 @@ export class Stage {
   }
 
   static async open(given: Action, options: StageOptions): Promise<Stage> {
+    if (options.server?.kind === 'time-skipping') {
+      throw new HoldfastError(
+        'invalid_configuration',
+        "A rehearsal needs a server on the real clock: openTestServer('local').",
+      );
+    }
     const scripts = new Scripts();
     const { contract } = rehearsable(given);
     const action: Action = Object.freeze({ contract, handlers: scripts.direct(given.handlers) });
@@ -82,7 +93,7 @@ export class Stage {
     args: JsonObject,
     key: string,
     contractOf: (contract: ActionContract) => ActionContract,
-    cleanResult: Json | undefined,
+    clean: CleanRun | undefined,
   ): Scene {
     const action: Action = { ...this.action, contract: contractOf(this.action.contract) };
     const { attemptMs, verifyMs, settleMs } = action.contract.deadlines;
@@ -90,7 +101,7 @@ export class Stage {
       action,
       key,
       args,
-      cleanResult,
+      clean,
       terms: this.terms,
       client: this.#client(action, true),
       otherClient: this.#client(action, false),

@@ -27,7 +27,7 @@ function duringLostCall(terms: Terms): End[] {
 
 const cancels: Scenario[] = [
   {
-    name: 'cancelled while it waits for its next try',
+    name: 'cancelled while it waits to retry',
     rules: ['S7.4'],
     unless: ({ retries }) => (retries > 0 ? null : 'the contract allows no retry to wait for'),
     script: () => ({
@@ -52,7 +52,7 @@ const cancels: Scenario[] = [
     allowed: () => [END.cancelled],
   },
   {
-    name: 'cancelled while the call is under way',
+    name: 'cancelled during the call',
     rules: ['S7.4'],
     unless: ({ transactional }) => (transactional ? IN_ONE_TRANSACTION : null),
     script: (scene) => ({
@@ -65,7 +65,7 @@ const cancels: Scenario[] = [
     allowed: duringCall,
   },
   {
-    name: 'cancelled while the call is under way, its answer lost',
+    name: 'cancelled during the call, answer lost',
     rules: ['S7.4', 'S3.8'],
     unless: ({ transactional }) => (transactional ? IN_ONE_TRANSACTION : null),
     script: (scene) => ({

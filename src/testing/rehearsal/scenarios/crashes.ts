@@ -9,9 +9,9 @@ import type { End } from '../endings.ts';
 
 const WHERE: Record<FaultPoint, string> = {
   before_claim: 'before the claim',
-  after_intent: 'after the intent, before the call',
-  after_effect: 'after the call, its answer lost',
-  after_verify: 'after verify, before the commit',
+  after_intent: 'between intent and call',
+  after_effect: 'between call and verify',
+  after_verify: 'between verify and commit',
   after_commit: 'after the commit',
 };
 const POINTS = Object.keys(WHERE) as FaultPoint[];

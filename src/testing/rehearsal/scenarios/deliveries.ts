@@ -52,13 +52,13 @@ const deliveries: Scenario[] = [
     allowed: () => [END.completed],
   },
   {
-    name: 'the attempt delivered again after the commit',
+    name: 'the attempt again after the end',
     rules: ['S2.7', 'S2.1'],
     drive: staleAttempt,
     allowed: () => [END.completed],
   },
   {
-    name: 'an attempt frozen before its call wakes after the end',
+    name: 'frozen before the call, wakes later',
     rules: ['S2.11', 'S2.5'],
     unless: FROZEN_UNLESS,
     script: (scene) => ({ at: frozenIn(scene).inPlaceOfFirst('after_intent') }),
@@ -66,7 +66,7 @@ const deliveries: Scenario[] = [
     allowed: afterNothing,
   },
   {
-    name: 'a request frozen on its way lands after the end',
+    name: 'frozen during the call, lands later',
     rules: ['S2.11', 'S5.1'],
     unless: (terms) =>
       first(

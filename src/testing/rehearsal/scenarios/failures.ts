@@ -29,13 +29,13 @@ const replyLost: Execute = async ({ real }) => {
 
 const failures: Scenario[] = [
   {
-    name: 'not sent: the connection is refused once',
+    name: 'not sent once',
     rules: ['S5'],
     script: () => ({ execute: once(nothingSent) }),
     allowed: (terms) => (terms.retries > 0 ? [END.completed] : [END.refused]),
   },
   {
-    name: 'not sent: the connection is refused every time',
+    name: 'not sent every time',
     rules: ['S5', 'S5.2'],
     script: () => ({ execute: nothingSent }),
     allowed: () => [END.refused],
@@ -55,7 +55,7 @@ const failures: Scenario[] = [
     allowed: () => [END.refused],
   },
   {
-    name: 'connection lost before the call took place',
+    name: 'connection lost before the effect',
     rules: ['S5', 'S2.4'],
     script: () => ({ execute: once(() => Promise.reject(broken())) }),
     allowed: (terms) => withRetry(terms, afterNothing(terms)),
@@ -75,7 +75,7 @@ const failures: Scenario[] = [
       transactional ? [END.refused] : [lookup === 'none' ? END.person : END.completed],
   },
   {
-    name: 'answer lost, and the target can’t be asked',
+    name: 'answer lost, the look-up can’t tell',
     rules: ['S5.1', 'S2.4'],
     unless: ({ effect, lookup, transactional }) =>
       first(

@@ -112,7 +112,7 @@ const rollbacks: Scenario[] = [
     { rollback: () => Promise.reject(ActionFailure.permanent('rehearsed: refused')) },
     () => [END.person],
   ),
-  undone({ name: 'undone, and the rollback delivered again', drive: undoneAndRepeated }, {}),
+  undone({ name: 'undone, and delivered again', drive: undoneAndRepeated }, {}),
 ];
 
 export const ROLLBACKS: ScenarioGroup = { group: 'rollback', scenarios: rollbacks };

@@ -22,10 +22,10 @@ function afterMismatch({ transactional, effect, noRollback }: Terms): End[] {
   return [noRollback === null ? END.undone : END.person];
 }
 
-/** A result as a lying target would answer it; null when it can't be told from a true one. */
+/** A result as a lying target would answer it. */
 function forgedIn({ props }: Scene) {
-  const { cleanResult, args, action } = props;
-  return cleanResult === undefined ? null : forgedResult(cleanResult, args, action.contract.output);
+  const { clean, args, action } = props;
+  return clean === undefined ? null : forgedResult(clean, args, action.contract.output);
 }
 
 const verification: Scenario[] = [
@@ -60,19 +60,19 @@ const verification: Scenario[] = [
     allowed: ({ transactional }) => (transactional ? [END.refused] : [END.person]),
   },
   {
-    name: 'the target answers, and has done nothing',
+    name: 'answered, and nothing was done',
     rules: ['S2.6'],
-    unless: ({ noVerify, effect }) =>
-      first(noVerify, effect === 'safe' && 'a safe action does nothing anyway'),
+    unless: ({ noVerify, effect }, clean) =>
+      first(
+        noVerify,
+        effect === 'safe' && 'a safe action does nothing anyway',
+        clean !== undefined &&
+          forgedResult(clean, clean.args, clean.output) === null &&
+          'the result holds nothing of the target’s own that a lie could get wrong',
+      ),
     contract: impatient,
-    script: (scene) => ({
-      execute: () => {
-        const forged = forgedIn(scene);
-        scene.expect(forged !== null, 'no result could be forged');
-        return Promise.resolve(forged);
-      },
-    }),
-    allowed: () => [END.refused, END.undone, END.person],
+    script: (scene) => ({ execute: () => Promise.resolve(forgedIn(scene)) }),
+    allowed: ({ transactional }) => (transactional ? [END.refused] : [END.refused, END.undone, END.person]),
   },
   {
     name: 'the precondition does not hold',
