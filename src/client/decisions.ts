@@ -5,18 +5,24 @@
  * 1. Every decision has a decisionId, so that an update whose answer was lost and the signal sent instead are one.
  * 2. `accepted` means that the task took it, or `requested`: the engine keeps it until a worker does.
  * 3. A foreign task is not found (M2.6).
+ * 4. One that finds the task ended is refused here, and audited by who refused it (S10.3).
  */
 import { randomUUID } from 'node:crypto';
 import { openApproval } from '../task/approval.ts';
-import type { DecisionMessage } from '../task/approval.ts';
+import type { DecisionCode, DecisionMessage } from '../task/approval.ts';
+import { firstAnswer } from '../task/judge-decision.ts';
+import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import { HoldfastError } from '../contract/error.ts';
-import { taskNotFound } from './client-deps.ts';
+import { cut } from '../contract/text.ts';
+import { isCode, taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { Reader, Reading } from './reader.ts';
 import type { DecisionAnswer, DecisionInput } from './task-client.ts';
 
 const TERMINAL = ['completed', 'failed', 'cancelled'];
+const TEXT_LENGTH_MAX = 1_000;
+const NAME_LENGTH_MAX = 255;
 
 export class Decisions {
   readonly #deps: ClientDeps;
@@ -30,9 +36,7 @@ export class Decisions {
   async decide(taskId: string, principal: Principal, input: DecisionInput): Promise<DecisionAnswer> {
     const reading = await this.#reader.read(taskId, principal.tenant); // authorises: throws `task_not_found`
     const { facts } = reading;
-    if (TERMINAL.includes(facts.status)) {
-      return { accepted: false, code: 'already_ended', status: facts.status, message: 'The task has ended.' };
-    }
+    if (TERMINAL.includes(facts.status)) return this.#tooLate(reading, principal, input);
     const { callId = openCallId(reading), decisionId = randomUUID(), ...rest } = input;
     const decision: DecisionMessage & { decisionId: string } = { ...rest, callId, decisionId, by: principal };
     const delivery = await this.#deps.engine.decide(reading.row?.taskId ?? taskId, decision);
@@ -47,18 +51,54 @@ export class Decisions {
           message: 'No worker answered just now; the decision is on record and is judged when one does.',
         };
       case 'closed':
-        return {
-          accepted: false,
-          code: 'already_ended',
-          status: facts.status,
-          message: 'The task has ended.',
-        };
+        return this.#tooLate(await this.#reader.read(taskId, principal.tenant), principal, input);
       case 'absent':
         throw taskNotFound();
       default:
         return delivery satisfies never;
     }
   }
+
+  /** The same decisionId still gets its first answer (S4.3); any other is refused, and that is audited. */
+  async #tooLate({ facts }: Reading, principal: Principal, input: DecisionInput): Promise<DecisionAnswer> {
+    const { status } = facts;
+    const first = await this.#firstAnswer(facts.taskId, principal, input);
+    if (first !== null) return { ...first, status };
+    const code = lateCode(facts.cause);
+    const note = { type: 'decision_ignored', at: this.#deps.now(), data: noted(principal, input, code) };
+    const { operationId, taskId, tenant } = facts;
+    await this.#deps.ledger
+      .appendAudit({ taskId, operationId, tenant, notes: [note] })
+      .catch((error: unknown) => {
+        if (!isCode(error, 'ledger_unavailable')) throw error;
+      });
+    return { accepted: false, code, status, message: 'The task has ended; the decision changes nothing.' };
+  }
+
+  async #firstAnswer(taskId: string, { tenant }: Principal, { decisionId }: DecisionInput) {
+    if (decisionId === undefined) return null;
+    const { state } = await this.#reader.read(taskId, tenant, { fresh: true });
+    return state === null ? null : firstAnswer(state, { decisionId });
+  }
+}
+
+function lateCode(cause: string | null): DecisionCode {
+  if (cause === 'approval_rejected') return 'already_decided';
+  return cause === 'approval_expired' ? 'approval_expired' : 'already_ended';
+}
+
+function noted(
+  { subject, roles }: Principal,
+  { kind, callId, decisionId, reason, channel }: DecisionInput,
+  code: DecisionCode,
+): JsonObject {
+  return {
+    ...{ kind, code, by: subject, roles: [...roles] },
+    ...(callId !== undefined && { callId: cut(callId, NAME_LENGTH_MAX) }),
+    ...(decisionId !== undefined && { decisionId: cut(decisionId, NAME_LENGTH_MAX) }),
+    ...(reason !== undefined && { reason: cut(reason, TEXT_LENGTH_MAX) }),
+    ...(channel === 'mcp' && { channel }),
+  };
 }
 
 function openCallId({ state }: Reading): string {

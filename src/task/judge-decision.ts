@@ -37,7 +37,7 @@ export type Judgement = ({ kind: 'answered' } & Answered) | { kind: 'plan_edit' 
 /** The first answer to a `decisionId`, for whoever sends it again; null for a new one. */
 export function firstAnswer(
   { answers }: TaskState,
-  { decisionId }: DecisionMessage,
+  { decisionId }: Pick<DecisionMessage, 'decisionId'>,
 ): Answered['reply'] | null {
   const known = answers.find((answer) => answer.decisionId === decisionId);
   if (known === undefined) return null;
