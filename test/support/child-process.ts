@@ -6,10 +6,12 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Notice, Order, Ran, Reached } from './child-messages.ts';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const FREEZE_POLL_MS = 5;
 
 const running = new Set<TestChild>();
@@ -41,7 +43,13 @@ export class TestChild {
   constructor(script: string, options: object, env: NodeJS.ProcessEnv) {
     this.child = fork(fileURLToPath(new URL(script, import.meta.url)), [], {
       execArgv: ['--experimental-strip-types', '--disable-warning=ExperimentalWarning'],
-      env: { ...process.env, ...env, HOLDFAST_TEST_OPTIONS: JSON.stringify(options) },
+      env: {
+        ...process.env,
+        ...env,
+        // A child strips and compiles some hundred files; the next one finds it done.
+        NODE_COMPILE_CACHE: join(tmpdir(), 'holdfast-test-compile-cache'),
+        HOLDFAST_TEST_OPTIONS: JSON.stringify(options),
+      },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     this.pid = this.child.pid ?? 0;
@@ -62,11 +70,14 @@ export class TestChild {
     return this;
   }
 
-  /** Resolves with the places once so many (that fit) were announced. */
-  async reached(count: number, fits: (place: Reached) => boolean = () => true): Promise<Reached[]> {
-    const fitting = () => this.places.filter(fits);
-    await this.until(`${count} places reached`, () => fitting().length >= count);
-    return fitting();
+  /** Resolves with the places once so many tasks stand somewhere, the first of each. */
+  async reached(count: number, { patienceMs = PATIENCE_MS } = {}): Promise<Reached[]> {
+    const firsts = () =>
+      this.places.filter(
+        ({ taskId }, index) => this.places.findIndex((place) => place.taskId === taskId) === index,
+      );
+    await this.until(`${count} tasks stood there`, () => firsts().length >= count, patienceMs);
+    return firsts();
   }
 
   /** Resolves with what became of them once so many attempts have ended in this process. */
@@ -129,8 +140,8 @@ export class TestChild {
     for (const wake of this.wake.splice(0)) wake();
   }
 
-  private async until(what: string, isSo: () => boolean): Promise<void> {
-    const giveUpAt = Date.now() + PATIENCE_MS;
+  private async until(what: string, isSo: () => boolean, patienceMs = PATIENCE_MS): Promise<void> {
+    const giveUpAt = Date.now() + patienceMs;
     while (!isSo()) {
       const left = giveUpAt - Date.now();
       if (this.hasEnded || left <= 0) {

@@ -29,7 +29,7 @@ export type StoreKind = 'sqlite' | 'postgres';
 export const PRINCIPAL = { tenant: 'local', subject: 'tester', roles: [] };
 
 /** How long a task may take to an outcome, the crash and its recovery included. */
-const OUTCOME_MS = 45_000;
+const OUTCOME_MS = 60_000;
 
 export interface Store {
   kind: StoreKind;

@@ -78,6 +78,24 @@ describe('what the engine is told', () => {
   });
 });
 
+test('an answer among thousands of messages, all heard by a new worker at once, counts, and the inbox is left [S3.6][S4.8]', async () => {
+  const { handle } = await stage.start(planned(), {
+    attempt: [attention],
+    resolve: [({ end }) => ({ end })],
+  });
+  await stateWhen(handle, isInPhase('needs_attention'));
+  await stage.stopWorker();
+  for (let sent = 0; sent < 4_100; sent += 100)
+    await Promise.all(Array.from({ length: 100 }, () => handle.signal('resolve', { as: 'nonsense' })));
+  await handle.signal('resolve', { as: 'abandoned', by: 'eve' });
+  await stage.startWorker();
+  expect((await handle.result()).cause).toBe('abandoned');
+  const [first] = await eventsOf(handle);
+  expect(first?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId).not.toBe('');
+  const shown = (await handle.describe()).typedSearchAttributes.getAll().map(({ key }) => key.name);
+  expect(shown.filter((name) => name.startsWith('Holdfast'))).toEqual([]);
+}, 180_000);
+
 describe('on a server without the search attributes', () => {
   test('a task that needs a person stands still at that point, loses nothing, and goes on by itself once they are registered [S3.5]', async () => {
     const plain = await WorkflowStage.open(await plainServer());

@@ -14,6 +14,7 @@ import {
   stateOf,
   stateWhen,
 } from '../support/workflow-stage.ts';
+import type { ActionHandle } from '../support/workflow-stage.ts';
 
 let stage: WorkflowStage;
 beforeAll(async () => {
@@ -179,14 +180,20 @@ describe('without a worker', () => {
     expect(played.scripted.names).toEqual(['closeOperation']);
   });
 
-  test('a cancel waits with the task, and is heard before anything begins [S7.4]', async () => {
-    await stage.stopWorker();
-    const played = await stage.start(planned({ inline: true }), { close: [{ kind: 'closed' }] });
-    await played.handle.signal('cancel', { by: 'ann' });
-    await stage.startWorker();
-    expect((await played.handle.result()).status).toBe('cancelled');
-    expect(played.scripted.names).toEqual(['closeOperation']);
-  });
+  test.each([
+    ['signal', (handle: ActionHandle) => handle.signal('cancel', { by: 'ann' })],
+    ['the engine', (handle: ActionHandle) => handle.cancel()],
+  ])(
+    'a cancel by %s waits with the task, and is heard before anything begins [S7.4][S7.5]',
+    async (_way, cancel) => {
+      await stage.stopWorker();
+      const played = await stage.start(planned({ inline: true }), { close: [{ kind: 'closed' }] });
+      await cancel(played.handle);
+      await stage.startWorker();
+      expect((await played.handle.result()).status).toBe('cancelled');
+      expect(played.scripted.names).toEqual(['closeOperation']);
+    },
+  );
 });
 
 describe('a worker that restarts with a cold cache', () => {
