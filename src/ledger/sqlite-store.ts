@@ -5,8 +5,8 @@
  * wait for another process: a busy database is asked again later, up to a bound.
  *
  * 1. WAL, `synchronous=FULL`: a commit that was answered survives a power cut.
- * 2. At most one transaction of this store is open, and it began with `BEGIN IMMEDIATE`: it never has to give up its
- *    snapshot in the middle, so only its beginning can meet SQLITE_BUSY.
+ * 2. At most one transaction of the database is open, and it began with `BEGIN IMMEDIATE`: it never has to give up its
+ *    snapshot in the middle, so only its beginning can meet SQLITE_BUSY. It may hold several of ours (group-commit.ts).
  * 3. While a transaction is open, nothing but its work uses the writer. Reads in between do: the writer knows its own
  *    commits, where the reader has to read its pages anew after each.
  */
@@ -21,6 +21,7 @@ import { HoldfastError } from '../contract/error.ts';
 import { bounded } from './bounded.ts';
 import { compilerOf, kyselyOn } from './connection.ts';
 import type { DialectParts } from './connection.ts';
+import { GroupCommit } from './group-commit.ts';
 import type { OperationTable, Schema } from './schema.ts';
 import { SqliteConnection, SqliteTransaction, openDatabase, whileBusy } from './sqlite-connection.ts';
 import { StatementCache } from './statement.ts';
@@ -48,6 +49,7 @@ export class SqliteStore implements Store {
   readonly #nowMs: () => number;
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection;
+  readonly #group: GroupCommit;
   #queue: Promise<unknown> = Promise.resolve();
 
   static async open({ path, nowMs }: SqliteOptions): Promise<SqliteStore> {
@@ -77,6 +79,11 @@ export class SqliteStore implements Store {
     this.#writer = new SqliteConnection(writer);
     this.#reader = reader === writer ? this.#writer : new SqliteConnection(reader);
     this.reads = kyselyOn(parts, this.#reader);
+    this.#group = new GroupCommit({
+      writer: this.#writer,
+      commit: () => this.#commit(),
+      exclusively: (work) => this.#exclusively(work),
+    });
   }
 
   now = (): Promise<number> => Promise.resolve(this.#nowMs());
@@ -92,20 +99,26 @@ export class SqliteStore implements Store {
       return connection.run(text, parameters).rows as Row[];
     });
 
-  transaction = <T>(work: (tx: Tx) => Promise<T>, { boundMs }: TransactionOptions): Promise<T> =>
-    this.#exclusively(async () => {
-      await whileBusy(() => this.#writer.run('begin immediate'));
-      const transaction = new SqliteTransaction(this.#writer);
-      try {
-        const answer = await bounded(work(this.#tx(transaction)), boundMs);
-        this.#commit(transaction);
-        return answer;
-      } catch (error) {
-        transaction.isOver = true;
-        this.#writer.rollBack();
-        throw error;
-      }
-    });
+  transaction = <T>(work: (tx: Tx) => Promise<T>, { retry, boundMs }: TransactionOptions): Promise<T> =>
+    retry
+      ? this.#group.join((transaction) => work(this.#tx(transaction)))
+      : this.#exclusively(() => this.#alone(work, boundMs));
+
+  /** Work that may take its time, or does more than change the database, holds up nobody's commit but its own. */
+  async #alone<T>(work: (tx: Tx) => Promise<T>, boundMs: number | undefined): Promise<T> {
+    await whileBusy(() => this.#writer.run('begin immediate'));
+    const transaction = new SqliteTransaction(this.#writer);
+    try {
+      const answer = await bounded(work(this.#tx(transaction)), boundMs);
+      transaction.isOver = true;
+      this.#commit();
+      return answer;
+    } catch (error) {
+      transaction.isOver = true;
+      this.#writer.rollBack();
+      throw error;
+    }
+  }
 
   async checkPlace(): Promise<void> {
     if (this.#path === ':memory:') return;
@@ -134,10 +147,10 @@ export class SqliteStore implements Store {
   }
 
   /** After an error of the disk itself the commit record may still be found when the file is opened next. */
-  #commit(transaction: SqliteTransaction): void {
+  #commit(): void {
+    if (!this.#writer.inTransaction) throw unavailable('SQLITE_ABORT', 'rolled_back');
     try {
-      transaction.run('commit');
-      transaction.isOver = true;
+      this.#writer.run('commit');
     } catch (error) {
       throw unavailable(driverCode(error), 'unknown');
     }
