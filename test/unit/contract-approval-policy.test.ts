@@ -126,7 +126,7 @@ describe('an action that can not be undone', () => {
 
   test('may have a phrase of its own; a safe one has none [S4.6]', () => {
     expect(ruled({ challenge: ' pay\tbob ' }, irreversible)?.challenge).toBe('pay bob');
-    const read = contractOf({ effect: 'safe', rollback: { kind: 'none' }, verify: undefined } as Definition);
+    const read = contractOf({ effect: 'safe', rollback: { kind: 'none' } });
     expect(approvalFor(read, CALL)).toBeNull();
   });
 
