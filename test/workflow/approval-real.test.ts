@@ -200,7 +200,7 @@ describe('a call that a person must approve', () => {
       code: 'task_not_found',
     });
     const requester = { ...ann, roles: ['chief'] };
-    expect(await decide(taskId, requester as typeof bob, { kind: 'approve' })).toMatchObject({
+    expect(await decide(taskId, requester, { kind: 'approve' })).toMatchObject({
       code: 'not_allowed',
     });
     expect(await holdfast.client.cancel(taskId, ann)).toMatchObject({ accepted: true });
