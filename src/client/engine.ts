@@ -9,7 +9,7 @@ import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
 import type { Resolution, TaskEvent } from '../task/event.ts';
 import type { Json } from '../task/json.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
-import type { Plan } from '../task/plan.ts';
+import type { Plan, PlanEdit } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
 
@@ -90,6 +90,9 @@ export interface TaskEngine {
   ): Promise<DeliveryAnswer<DecisionReply>>;
   /** Tasks that wait for a person, longest first; from the engine's visibility, at most `limit`. */
   waiting(tenant: string, limit: number): Promise<WaitingTask[]>;
-  /** What the task was started with, from the first event of its history; null when that is gone or of another shape. */
-  startedWith(taskId: string): Promise<PlannedStart | null>;
+  /**
+   * What the task was started with, or what this edit made of it (S4.2), from its history; null when that is gone or of
+   * another shape.
+   */
+  startedWith(taskId: string, edit: PlanEdit | null): Promise<PlannedStart | null>;
 }

@@ -46,7 +46,7 @@ async function settleAbsent(
 ): Promise<Settled> {
   // S7.4: committed, and kept open only for a rollback that no task is left to ask for.
   if (row.state === 'committed') return recordEnd(deps, row, keptEnd(row));
-  return startAgain(deps, row, (await startedBefore(deps, row)) ?? own);
+  return startAgain(deps, row, (await startedBefore(deps, row)) ?? notEdited(row, own));
 }
 
 function keptEnd(row: OperationRow): TaskEnd {
@@ -59,7 +59,10 @@ async function recover(
   row: OperationRow,
   own: Omit<PlannedStart, 'ordinal'> | null,
 ): Promise<Settled> {
-  const start = (await deps.engine.startedWith(row.taskId)) ?? (await startedBefore(deps, row)) ?? own;
+  const start =
+    (await deps.engine.startedWith(row.taskId, row.edited)) ??
+    (await startedBefore(deps, row)) ??
+    notEdited(row, own);
   const recovered = await deps.ledger.recover(row.operationId, row.taskId);
   if (recovered.kind === 'ended') return { kind: 'ended', row: recovered.row };
   return startAgain(deps, recovered.row, start);
@@ -79,7 +82,12 @@ async function startAgain(
 /** The start of the ordinal before: a client may have died between `recover` and the start of its successor. */
 async function startedBefore(deps: ClientDeps, row: OperationRow): Promise<PlannedStart | null> {
   if (row.ordinal < 2) return null;
-  return deps.engine.startedWith(taskIdOf(row.operationId, row.ordinal - 1));
+  return deps.engine.startedWith(taskIdOf(row.operationId, row.ordinal - 1), row.edited);
+}
+
+/** S4.2: what was sent was not what the caller has; nobody goes on with that in its place. */
+function notEdited<T>({ edited }: OperationRow, own: T): T | null {
+  return edited === null ? own : null;
 }
 
 async function returnedEnd(deps: ClientDeps, taskId: string): Promise<TaskEnd | null> {

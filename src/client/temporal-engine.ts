@@ -15,7 +15,6 @@ import {
   TypedSearchAttributes,
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/common';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import {
   approveSignal,
   cancelSignal,
@@ -38,6 +37,7 @@ import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
 import type { Resolution, TaskEvent } from '../task/event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
+import type { PlanEdit } from '../task/plan.ts';
 import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import { engineError, isDeadline, isWorkflowClosed } from './engine-error.ts';
@@ -51,12 +51,13 @@ import type {
   TaskEngine,
   WaitingTask,
 } from './engine.ts';
+import { editedTo, startedWith } from './started-with.ts';
 
 /** A start outlives short outages: within this the Temporal client retries, under the same workflow id. */
 const START_DEADLINE_MS = 10_000;
 /** M2.2: a read never hangs. */
 const READ_DEADLINE_MS = 1_500;
-/** All pages of an inbox. */
+/** All pages of an inbox, or of a history. */
 const LIST_DEADLINE_MS = 5_000;
 /** A worker that has the workflow in its cache answers a query well within. */
 const QUICK_MS = 150;
@@ -279,19 +280,11 @@ export class TemporalEngine implements TaskEngine {
     return record.kind === 'absent' ? { kind: 'absent' } : { kind: 'closed' };
   }
 
-  async startedWith(taskId: string): Promise<PlannedStart | null> {
-    const { workflowService, options } = this.#temporal.workflow;
+  async startedWith(taskId: string, edit: PlanEdit | null): Promise<PlannedStart | null> {
+    const read = () =>
+      edit === null ? startedWith(this.#temporal, taskId) : editedTo(this.#temporal, taskId, edit);
     try {
-      const { history } = await this.#within(READ_DEADLINE_MS, () =>
-        workflowService.getWorkflowExecutionHistory({
-          namespace: options.namespace,
-          execution: { workflowId: taskId },
-          maximumPageSize: 1,
-        }),
-      );
-      const payloads = history?.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads;
-      const [argument] = await decodeArrayFromPayloads(this.#temporal.options.loadedDataConverter, payloads);
-      return isPlannedStart(argument) ? argument : null;
+      return await this.#within(edit === null ? READ_DEADLINE_MS : LIST_DEADLINE_MS, read);
     } catch {
       return null;
     }
@@ -351,12 +344,6 @@ function stateOf({ status }: WorkflowExecutionDescription): 'running' | 'complet
     default:
       return 'running';
   }
-}
-
-function isPlannedStart(value: unknown): value is PlannedStart {
-  return (
-    typeof value === 'object' && value !== null && 'plan' in value && 'input' in value && 'ordinal' in value
-  );
 }
 
 /**

@@ -6,6 +6,8 @@ import { createTestHoldfast, openTestServer } from '../../src/testing/index.ts';
 import type { TestHoldfast, TestServer } from '../../src/testing/index.ts';
 import type { DecisionInput } from '../../src/client/task-client.ts';
 
+import { deferred } from '../support/deferred.ts';
+
 const ann = { tenant: 'local', subject: 'ann', roles: [] };
 const bob = { tenant: 'local', subject: 'bob', roles: ['chief'] };
 const cfo = { tenant: 'local', subject: 'cat', roles: ['chief', 'cfo'] };
@@ -15,6 +17,8 @@ const WAIT = { timeoutMs: 30_000 };
 /** Keeps what was really paid, by operation. */
 const paid = new Map<string, { to: string; amount: number }>();
 let balance = 1_000;
+/** An execution has paid somebody slow, and does not return. */
+const slow = deferred();
 const payments = () => [...paid.values()];
 
 const pay = implementAction(
@@ -41,8 +45,14 @@ const pay = implementAction(
       const done = paid.get(operationId);
       return done ? applied({ paid: done.amount }) : notApplied();
     },
-    execute: async ({ to, amount }, { operationId }) => {
+    execute: async ({ to, amount }, { operationId, signal }) => {
       paid.set(operationId, { to, amount });
+      if (to === 'slow') {
+        slow.resolve();
+        await new Promise((_, reject) =>
+          signal.addEventListener('abort', () => reject(new Error('cut off'))),
+        );
+      }
       return { paid: amount };
     },
   },
@@ -300,4 +310,16 @@ test('an operation whose workflow was killed after it was sent is settled before
   const again = await holdfast.client.start({ action: 'pay', args, key, principal: ann });
   expect(await ended(again.taskId)).toMatchObject({ status: 'completed', result: { paid: 12 } });
   expect(payments()).toEqual([args]);
+});
+
+test('an edited call whose workflow was killed goes on as it was edited, not as it was asked for [S3.8][S4.2]', async () => {
+  paid.clear();
+  const { taskId } = await asked({ to: 'slow', amount: 60 });
+  const edit = { kind: 'edit' as const, arguments: { to: 'slow', amount: 9 } };
+  expect(await decide(taskId, bob, edit)).toMatchObject({ code: 'edited' });
+  await slow.promise;
+  await holdfast.temporal.workflow.getHandle(taskId).terminate('by an operator');
+  const answer = await ended(taskId);
+  expect(answer).toMatchObject({ status: 'completed', result: { paid: 9 }, editedFrom: { by: 'bob' } });
+  expect(payments()).toEqual([{ to: 'slow', amount: 9 }]);
 });
