@@ -31,7 +31,7 @@ const RESULT_RETRY_MS = 1_000;
  * With a worker in this process most ends are heard from it. What another worker ended is first looked for in the ledger,
  * at growing intervals, and only then waited for in the engine: a row costs far less than a long poll.
  */
-const LEDGER_LOOK_MS = 250;
+const LEDGER_LOOK_MS = 500;
 const POLL_LATER_MS = 2_000;
 /** Hints come in bursts, one for each event; readers are told at most this often. */
 const CHANGE_INTERVAL_MS = 50;
@@ -79,12 +79,13 @@ export class Waiter {
     let last = first;
     if (last !== null) options.onChange?.(last);
     for (let lookMs = this.#firstLookMs(options, last); ;) {
+      const isSlow = lookMs >= SAFETY_POLL_MS;
       const wake = await watch.next(lookMs);
       if (wake.kind === 'over') return (await this.#reader.read(taskId, tenant)).facts;
       if (wake.kind === 'result' && wake.answer.kind === 'ended')
         return this.#ended(taskId, tenant, wake.answer);
       lookMs = options.onChange ? SAFETY_POLL_MS : Math.min(2 * lookMs, SAFETY_POLL_MS);
-      if (!(await this.#isWorthReading(taskId, wake, options))) continue;
+      if (!(await this.#isWorthReading(taskId, wake, options, isSlow))) continue;
       const { facts, row } = await this.#reader.read(taskId, tenant);
       if (isSettled(facts)) return facts;
       if (row?.state === 'attention') lookMs = SOON_MS;
@@ -101,18 +102,19 @@ export class Waiter {
   }
 
   /** Reading asks a worker; without someone to tell, only a change that could end the wait is worth that. */
-  async #isWorthReading(taskId: string, wake: Wake, options: WaitOptions): Promise<boolean> {
+  async #isWorthReading(taskId: string, wake: Wake, options: WaitOptions, isSlow: boolean): Promise<boolean> {
     if (options.onChange !== undefined || wake.kind === 'result') return true;
-    if (wake.kind !== 'hint') return this.#isNewInLedger(taskId);
+    if (wake.kind !== 'hint') return this.#isNewInLedger(taskId, isSlow);
     const { status } = wake.hint;
     return status === undefined || MAY_WAIT_FOR_PERSON.has(status) || isEnd(status);
   }
 
-  async #isNewInLedger(taskId: string): Promise<boolean> {
+  /** Still only reserved, it may wait for an approval, of which the row says nothing: not asked at each quick look. */
+  async #isNewInLedger(taskId: string, isSlow: boolean): Promise<boolean> {
     try {
       const row = await this.#deps.ledger.findByTask(taskId);
-      // Still only reserved: it may wait for an approval, of which the row says nothing.
-      return row === null || row.end !== null || row.state === 'attention' || row.state === 'reserved';
+      if (row === null || row.end !== null || row.state === 'attention') return true;
+      return isSlow && row.state === 'reserved';
     } catch (error) {
       if (isCode(error, 'ledger_unavailable')) return true;
       throw error;
