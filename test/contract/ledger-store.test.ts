@@ -7,6 +7,7 @@ import type { Kysely } from 'kysely';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Transitions } from '../../src/ledger/ledger.ts';
+import { SCHEMA_VERSION } from '../../src/ledger/migrations.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
 import { deferred } from '../support/deferred.ts';
 import * as fixture from './ledger-fixture.ts';
@@ -269,10 +270,10 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
 
   describe('opening', () => {
     test('[S10.1] migrating twice, and from many at one moment, changes nothing', async () => {
-      expect(await place.ledger.migrate()).toEqual({ from: 1, to: 1 });
+      expect(await place.ledger.migrate()).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
       const other = await place.another();
       expect(await Promise.all([place.ledger.migrate(), other.migrate(), other.migrate()])).toHaveLength(3);
-      expect(await place.ledger.check()).toEqual({ version: 1 });
+      expect(await place.ledger.check()).toEqual({ version: SCHEMA_VERSION });
     });
 
     test('[S10.1] what was written is there after closing and opening again', async () => {
@@ -286,10 +287,10 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
     test('[S10.1] a schema of another version is unsuitable', async () => {
       const other = await fixture.openPlace(kind);
       try {
-        await other.raw(`update migration set version = 7`);
+        await other.raw(`update migration set version = 7 where version = ${SCHEMA_VERSION}`);
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',
-          details: { version: 7, expected: 1 },
+          details: { version: 7, expected: SCHEMA_VERSION },
         });
         expect(await other.ledger.migrate()).toEqual({ from: 7, to: 7 });
         await other.raw('drop table migration');
@@ -341,7 +342,7 @@ describe('a SQLite ledger', () => {
     await expect(openLedger({ url: 'sqlite::memory:' })).rejects.toMatchObject({ code: 'ledger_unsuitable' });
     const ledger = await openLedger({ url: 'sqlite::memory:', allowEphemeral: true });
     await ledger.migrate();
-    expect(await ledger.check()).toEqual({ version: 1 });
+    expect(await ledger.check()).toEqual({ version: SCHEMA_VERSION });
     const work = await fixture.reserved(ledger);
     expect(await ledger.find(work.operationId)).toMatchObject({ state: 'reserved' });
     await ledger.close();
