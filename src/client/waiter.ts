@@ -109,12 +109,17 @@ export class Waiter {
     return status === undefined || MAY_WAIT_FOR_PERSON.has(status) || isEnd(status);
   }
 
-  /** Still only reserved, it may wait for an approval, of which the row says nothing: not asked at each quick look. */
+  /**
+   * A row that is still only reserved says nothing of an approval: where the contract may ask for one, a slow look asks
+   * the worker. Asking about every task that has not begun would load the very worker that keeps it waiting.
+   */
   async #isNewInLedger(taskId: string, isSlow: boolean): Promise<boolean> {
     try {
       const row = await this.#deps.ledger.findByTask(taskId);
       if (row === null || row.end !== null || row.state === 'attention') return true;
-      return isSlow && row.state === 'reserved';
+      const contract = this.#deps.actions.get(row.action)?.contract;
+      const mayAskPerson = contract === undefined || contract.approval !== undefined;
+      return isSlow && row.state === 'reserved' && mayAskPerson;
     } catch (error) {
       if (isCode(error, 'ledger_unavailable')) return true;
       throw error;

@@ -19,6 +19,7 @@ const transfer = implementAction(
     effect: 'conditional',
     input: z.object({ amount: z.int() }),
     output: z.object({ id: z.string() }),
+    approval: () => false,
     rollback: { kind: 'outOfBand' },
     verify: { none: 'the bank says so' },
   }),
