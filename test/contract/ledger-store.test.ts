@@ -7,6 +7,7 @@ import type { Kysely } from 'kysely';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Transitions } from '../../src/ledger/ledger.ts';
+import { SCHEMA_VERSION } from '../../src/ledger/migrations.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
 import { deferred } from '../support/deferred.ts';
 import * as fixture from './ledger-fixture.ts';
@@ -269,10 +270,10 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
 
   describe('opening', () => {
     test('[S10.1] migrating twice, and from many at one moment, changes nothing', async () => {
-      expect(await place.ledger.migrate()).toEqual({ from: 1, to: 1 });
+      expect(await place.ledger.migrate()).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
       const other = await place.another();
       expect(await Promise.all([place.ledger.migrate(), other.migrate(), other.migrate()])).toHaveLength(3);
-      expect(await place.ledger.check()).toEqual({ version: 1 });
+      expect(await place.ledger.check()).toEqual({ version: SCHEMA_VERSION });
     });
 
     test('[S10.1] what was written is there after closing and opening again', async () => {
@@ -283,15 +284,30 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       await again.close();
     });
 
+    test('[S10.1] a ledger of 0.1 is brought up to date with all it holds', async () => {
+      const other = await fixture.openPlace(kind);
+      try {
+        const work = await fixture.reserved(other.ledger);
+        const before = await fixture.rowOf(other.ledger, work);
+        await other.raw('alter table operation drop column edited');
+        await other.raw('delete from migration where version > 1');
+        await expect(other.ledger.check()).rejects.toMatchObject({ code: 'ledger_unsuitable' });
+        expect(await other.ledger.migrate()).toEqual({ from: 1, to: SCHEMA_VERSION });
+        expect(await fixture.rowOf(other.ledger, work)).toEqual(before);
+      } finally {
+        await other.close();
+      }
+    });
+
     test('[S10.1] a schema of another version is unsuitable', async () => {
       const other = await fixture.openPlace(kind);
       try {
-        await other.raw(`update migration set version = 7`);
+        await other.raw(`update migration set version = version + 5`);
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',
-          details: { version: 7, expected: 1 },
+          details: { version: SCHEMA_VERSION + 5, expected: SCHEMA_VERSION },
         });
-        expect(await other.ledger.migrate()).toEqual({ from: 7, to: 7 });
+        expect(await other.ledger.migrate()).toEqual({ from: SCHEMA_VERSION + 5, to: SCHEMA_VERSION + 5 });
         await other.raw('drop table migration');
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',
@@ -341,7 +357,7 @@ describe('a SQLite ledger', () => {
     await expect(openLedger({ url: 'sqlite::memory:' })).rejects.toMatchObject({ code: 'ledger_unsuitable' });
     const ledger = await openLedger({ url: 'sqlite::memory:', allowEphemeral: true });
     await ledger.migrate();
-    expect(await ledger.check()).toEqual({ version: 1 });
+    expect(await ledger.check()).toEqual({ version: SCHEMA_VERSION });
     const work = await fixture.reserved(ledger);
     expect(await ledger.find(work.operationId)).toMatchObject({ state: 'reserved' });
     await ledger.close();
