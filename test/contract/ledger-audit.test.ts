@@ -215,6 +215,25 @@ describe.each(fixture.STORES)('the audit on %s', (kind) => {
     expect(await place.ledger.verifyAudit(about)).toEqual({ ok: true, tasks: 1, entries: 1 });
   });
 
+  test('[S6.5] an alert that comes with notes is there once, however often it is sent; the next of its kind is another', async () => {
+    const work = await fixture.reserved(place.ledger);
+    const about = { ...work, tenant: 'acme', action: 'transfer' };
+    const alert = {
+      ...about,
+      type: 'approval_reminder',
+      message: 'still waits',
+      data: { callId: 'action#1', at: 1 },
+    } as const;
+    for (const at of [1, 1, 2])
+      await place.ledger.appendAudit({
+        ...about,
+        notes: [NOTE],
+        alert: { ...alert, data: { ...alert.data, at } },
+      });
+    const alerts = await place.ledger.alerts({ tenant: 'acme', taskId: work.taskId });
+    expect(alerts.map(({ data }) => data['at']).sort()).toEqual([1, 2]);
+  });
+
   test('[S10.4] a tenant’s export is its own, newest task first, chains whole', async () => {
     const principal = { ...fixture.PRINCIPAL, tenant: `t-${fixture.freshKey()}` };
     const first = await fixture.reserved(place.ledger, { principal });

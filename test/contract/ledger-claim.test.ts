@@ -28,6 +28,21 @@ describe.each(fixture.STORES)('claims on %s', (kind) => {
     ]);
   });
 
+  test('[S4.2] keeps an approver’s edit beside the request’s fingerprint', async () => {
+    const work = await fixture.reserved(place.ledger);
+    const before = await fixture.rowOf(place.ledger, work);
+    const edited = { by: 'bob', callId: 'action#1', fingerprint: { sent: 'e-sent', input: 'e-input' } };
+    const answer = await place.ledger.claim({ ...fixture.claimRequest(work, 1), edited });
+    if (answer.kind !== 'granted') throw new Error(answer.kind);
+    const { fingerprint, edited: kept } = await fixture.rowOf(place.ledger, work);
+    expect([fingerprint, kept]).toEqual([before.fingerprint, edited]);
+    const [claimed] = (await place.ledger.audit({ taskId: work.taskId })).slice(-1);
+    expect(claimed).toMatchObject({ type: 'operation.claimed', data: { edited } });
+    const unedited = await fixture.reserved(place.ledger);
+    await place.ledger.claim(fixture.claimRequest(unedited, 1));
+    expect((await fixture.rowOf(place.ledger, unedited)).edited).toBeNull();
+  });
+
   test('[S2.3] a lower attempt is stale and learns the row’s', async () => {
     const work = await fixture.reserved(place.ledger);
     await fixture.claimed(place.ledger, work, 3);

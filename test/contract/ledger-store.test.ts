@@ -284,15 +284,30 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       await again.close();
     });
 
+    test('[S10.1] a ledger of 0.1 is brought up to date with all it holds', async () => {
+      const other = await fixture.openPlace(kind);
+      try {
+        const work = await fixture.reserved(other.ledger);
+        const before = await fixture.rowOf(other.ledger, work);
+        await other.raw('alter table operation drop column edited');
+        await other.raw('delete from migration where version > 1');
+        await expect(other.ledger.check()).rejects.toMatchObject({ code: 'ledger_unsuitable' });
+        expect(await other.ledger.migrate()).toEqual({ from: 1, to: SCHEMA_VERSION });
+        expect(await fixture.rowOf(other.ledger, work)).toEqual(before);
+      } finally {
+        await other.close();
+      }
+    });
+
     test('[S10.1] a schema of another version is unsuitable', async () => {
       const other = await fixture.openPlace(kind);
       try {
-        await other.raw(`update migration set version = 7 where version = ${SCHEMA_VERSION}`);
+        await other.raw(`update migration set version = version + 5`);
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',
-          details: { version: 7, expected: SCHEMA_VERSION },
+          details: { version: SCHEMA_VERSION + 5, expected: SCHEMA_VERSION },
         });
-        expect(await other.ledger.migrate()).toEqual({ from: 7, to: 7 });
+        expect(await other.ledger.migrate()).toEqual({ from: SCHEMA_VERSION + 5, to: SCHEMA_VERSION + 5 });
         await other.raw('drop table migration');
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',

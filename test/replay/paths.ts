@@ -23,13 +23,11 @@ import type { PlanOverrides } from '../support/plans.ts';
 import { away } from '../support/scripted-activities.ts';
 import type { ActivityScript } from '../support/scripted-activities.ts';
 import { isInPhase, planned, stateWhen } from '../support/workflow-stage.ts';
-import type { ActionHandle, WorkflowStage } from '../support/workflow-stage.ts';
+import type { ActionHandle } from '../support/workflow-stage.ts';
+import { APPROVAL_PATHS } from './approval-paths.ts';
+import { CLOSED, SOON, duringAttempt, straight } from './path-kinds.ts';
+import type { Path } from './path-kinds.ts';
 
-/** Plays one path and answers with its workflow, ended. */
-type Path = (stage: WorkflowStage) => Promise<ActionHandle>;
-
-const SOON: PlanOverrides = { retry: { initialIntervalMs: 50, maximumIntervalMs: 200 } };
-const CLOSED = { kind: 'closed' as const };
 const LEDGER_SAYS: ActivityScript['resolve'] = [({ end }) => ({ end })];
 const BARE: BareStart = {
   v: 1,
@@ -38,33 +36,6 @@ const BARE: BareStart = {
   key: 'order-1',
   principal: { tenant: 'local', subject: 'ann', roles: [] },
 };
-
-function straight(script: () => ActivityScript, overrides: PlanOverrides = {}, argument?: unknown): Path {
-  return async (stage) => (await stage.play(argument ?? planned({ ...SOON, ...overrides }), script())).handle;
-}
-
-/** `during` runs while the first attempt waits for it. */
-function duringAttempt(
-  during: (handle: ActionHandle) => Promise<unknown>,
-  script: ActivityScript,
-  overrides: PlanOverrides = {},
-): Path {
-  return async (stage) => {
-    const [asked, gate] = [deferred(), deferred()];
-    const [first, ...rest] = script.attempt ?? [];
-    const gated = async () => (asked.resolve(), await gate.promise, first as never);
-    const played = await stage.play(
-      planned({ ...SOON, ...overrides }),
-      { ...script, attempt: [gated, ...rest] },
-      async (handle) => {
-        await asked.promise;
-        await during(handle);
-        gate.resolve();
-      },
-    );
-    return played.handle;
-  };
-}
 
 function resolvedAs(as: string, script: ActivityScript, by: 'signal' | 'update' = 'signal'): Path {
   return async (stage) => {
@@ -246,6 +217,7 @@ export const PATHS: Readonly<Record<string, Path>> = {
   'deadline-in-doubt': straight(() => ({ attempt: [lateAndLost, released], close: [CLOSED] }), {
     deadlines: { runMs: 400 },
   }),
+  ...APPROVAL_PATHS,
   bare: straight(() => ({ plan: [bareAnswer()], attempt: [committed] }), {}, BARE),
   'bare-lost': straight(() => ({ plan: [away, bareAnswer()], attempt: [committed] }), {}, BARE),
   'bare-refused': straight(() => ({ plan: [bareRefusal()] }), {}, BARE),

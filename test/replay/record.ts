@@ -1,6 +1,7 @@
 /**
  * Plays every path of paths.ts on a real server and writes its history and its journal, for all later versions to
- * replay. Run by scripts/record-histories.ts; what a released version recorded is never recorded again.
+ * replay. Run by scripts/record-histories.ts; what a released version recorded is never recorded again, so VERSION is
+ * that of the next release.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +13,7 @@ import { WorkflowStage } from '../support/workflow-stage.ts';
 import type { ActionHandle } from '../support/workflow-stage.ts';
 import { CONTINUED, PATHS, continued } from './paths.ts';
 
-const VERSION = 'v1';
+const VERSION = 'v2';
 const folder = (kind: 'histories' | 'journals') =>
   fileURLToPath(new URL(`./${kind}/${VERSION}/`, import.meta.url));
 
