@@ -24,20 +24,16 @@ import { targetActions, targetConditional } from './target-actions.ts';
 
 /** Noticing a death takes this long; a worker on a machine under load must still be heard within it. */
 const HEARTBEAT_MS = 2_000;
-/** A conclusive look-up waits until the dead attempt's own deadline has passed, so that one is short. */
-const CONCLUSIVE_ATTEMPT_MS = 4_000;
+/** A conclusive look-up waits until the dead attempt's own deadline has passed, so it is short. */
+const ATTEMPT_MS = 4_000;
 
 /** The same promise, kept in less time. Inline contracts keep their own, tighter deadlines. */
 function quick({ contract, handlers }: Action): Action {
   const { attemptMs, verifyMs } = contract.deadlines;
   const isInline = attemptMs <= 1_000;
-  const dispatched = {
-    attemptMs: contract.lookup === 'conclusive' ? CONCLUSIVE_ATTEMPT_MS : 10_000,
-    verifyMs: 10_000,
-  };
   const deadlines = {
     ...contract.deadlines,
-    ...(isInline ? { attemptMs, verifyMs } : dispatched),
+    ...(isInline ? { attemptMs, verifyMs } : { attemptMs: ATTEMPT_MS, verifyMs: 5_000 }),
     heartbeatMs: HEARTBEAT_MS,
     settleMs: 200,
   };
@@ -48,7 +44,7 @@ const terms = {
   version: 1,
   output: z.object({ resourceId: z.string(), value: z.string() }),
   deadlines: {
-    attempt: CONCLUSIVE_ATTEMPT_MS,
+    attempt: ATTEMPT_MS,
     verify: '5s',
     run: '2m',
     settle: '200ms',
