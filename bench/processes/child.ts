@@ -4,6 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { builtEntry } from '../built.ts';
 import type { System } from '../system.ts';
 
 export interface Child {
@@ -17,10 +18,9 @@ export interface Child {
 const pathOf = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 const STOP_MS = 20_000;
 
-export const startWorkerProcess = (system: System): Promise<Child> =>
-  start(pathOf('../../src/cli/main.ts'), ['worker'], system);
+export const startWorkerProcess = (system: System): Promise<Child> => start(builtEntry(), ['worker'], system);
 export const startGatewayProcess = (system: System): Promise<Child> =>
-  start(pathOf('../../src/cli/main.ts'), ['gateway'], system);
+  start(builtEntry(), ['gateway'], system);
 export const startBareProcess = (system: System): Promise<Child> =>
   start(pathOf('bare-worker.ts'), [], system);
 
