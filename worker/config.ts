@@ -13,12 +13,15 @@ import type { Action } from '../src/contract/implement-action.ts';
 import type { Principal } from '../src/task/plan.ts';
 import { loadConfigFile } from './config-file.ts';
 import { configurationError } from './configuration-error.ts';
+import type { Deployment } from './deployment.ts';
 import { checkKeyPresence } from './key-presence.ts';
 import { checkLedgerUrl } from './ledger-url.ts';
 import { readSettings } from './read-settings.ts';
+import { CONFIG } from './settings.ts';
 import type { SettingName, SettingValue } from './settings.ts';
 
-type Settings = { [Name in Exclude<SettingName, 'databaseUrl'>]: SettingValue<Name> };
+type Elsewhere = 'databaseUrl' | 'deploymentName' | 'buildId' | 'versioning';
+type Settings = { [Name in Exclude<SettingName, Elsewhere>]: SettingValue<Name> };
 
 export interface Config extends Settings {
   /** Absolute path of the file; null when there is none. */
@@ -30,6 +33,8 @@ export interface Config extends Settings {
   /** For redaction; null without keys, and then no contract has sensitive fields. */
   hmacKey: Uint8Array | null;
   actions: Action[];
+  /** Null: workers are not versioned. */
+  deployment: Deployment | null;
   /** Who the command line and loopback HTTP act as. */
   principal: Principal;
   temporal: ClientConnectConfig & { namespace: string };
@@ -53,7 +58,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     cwd,
     options.file ?? (env['HOLDFAST_CONFIG'] || undefined),
   );
-  const settings = readSettings(env, file);
+  const { deploymentName, buildId, versioning, ...settings } = readSettings(env, file);
   const stateDir = resolve(cwd, settings.stateDir);
   checkKeyPresence(file.actions, settings.encryptionKeys);
   return {
@@ -63,10 +68,34 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     databaseUrl: checkLedgerUrl(settings.databaseUrl, cwd, stateDir),
     hmacKey: deriveHmacKey(settings.encryptionKeys),
     actions: file.actions,
+    deployment: deploymentOf(deploymentName, buildId, versioning),
     principal: { tenant: settings.tenant, subject: settings.subject, roles: settings.roles },
     temporal: temporalConfig(env),
     file,
   };
+}
+
+/** A build without a deployment, or the other way round, would be taken for unversioned. */
+function deploymentOf(
+  name: string | null,
+  buildId: string | null,
+  versioning: Deployment['versioning'],
+): Deployment | null {
+  if (name !== null && buildId !== null) return { name, buildId, versioning };
+  if (name === null && buildId === null) return null;
+  const [missing, given] =
+    buildId === null
+      ? ['HOLDFAST_BUILD_ID', 'HOLDFAST_DEPLOYMENT']
+      : ['HOLDFAST_DEPLOYMENT', 'HOLDFAST_BUILD_ID'];
+  const problem = `it is not set, and ${given} is`;
+  throw configurationError([
+    {
+      name: missing,
+      problem,
+      expected: CONFIG[buildId === null ? 'buildId' : 'deploymentName'].expected,
+      fix: 'set both or neither',
+    },
+  ]);
 }
 
 function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespace: string } {

@@ -18,6 +18,8 @@ import type { FaultPoints } from '../src/operation/faults.ts';
 import type { HintSinks } from '../workflows/journal.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { checkKeyPresence } from './key-presence.ts';
+import { deploymentOptions } from './deployment.ts';
+import type { Deployment } from './deployment.ts';
 import type { Log } from './logger.ts';
 import { OutboxRelay } from './outbox-relay.ts';
 import type { AlertSink } from './outbox-relay.ts';
@@ -42,6 +44,8 @@ export interface WorkerOptions {
   activitySlots?: number;
   /** Default 15 s. */
   shutdownGraceMs?: number;
+  /** Default: any worker takes any task. */
+  deployment?: Deployment | null;
   /** Tests alone. */
   faults?: FaultPoints;
   /** Tests alone: what Temporal's worker is given besides. */
@@ -81,6 +85,8 @@ export async function startWorker(options: WorkerOptions): Promise<HoldfastWorke
   const stopped = running.finally(() => relay.stop());
   stopped.catch((error: unknown) => log.error({ err: error }, 'the worker ended'));
   relay.start();
+  if (options.deployment)
+    log.info({ ...options.deployment }, 'a versioned worker: it takes work once its build is current');
   return {
     stopped,
     async stop() {
@@ -123,6 +129,7 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     stickyQueueScheduleToStartTimeout: STICKY_MS,
     shutdownGraceTime: shutdownGraceMs,
     shutdownForceTime: shutdownGraceMs + FORCE_MARGIN_MS,
+    ...(options.deployment && { workerDeploymentOptions: deploymentOptions(options.deployment) }),
     ...options.temporal,
   } as TemporalWorkerOptions;
 }

@@ -79,7 +79,8 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
       taskQueue: config.taskQueue,
       hmacKey: config.hmacKey,
       hints,
-      eagerStart: worker !== null,
+      // Eagerly started, a task would run on this build before it is current.
+      eagerStart: worker !== null && config.deployment === null,
     });
     return {
       client,
@@ -163,6 +164,7 @@ async function openWorker(
     maxCachedWorkflows: config.maxCachedWorkflows,
     activitySlots: config.activitySlots,
     shutdownGraceMs: config.shutdownGraceMs,
+    deployment: config.deployment,
   });
 }
 

@@ -139,6 +139,46 @@ export const CONFIG = {
     defaultText: '`15s`',
     default: () => 15_000,
   }),
+  deploymentName: setting({
+    env: 'HOLDFAST_DEPLOYMENT',
+    key: 'worker.deployment',
+    schema: z
+      .string()
+      .trim()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/)
+      .nullable(),
+    expected: 'a name of 1 to 100 letters, digits, `-` and `_`',
+    fix: 'give all builds of one worker fleet the same name, and each its own `HOLDFAST_BUILD_ID`',
+    meaning:
+      'The Temporal worker deployment this worker belongs to. With it a build takes no work before it was made current.',
+    defaultText: 'none: any worker takes any task',
+    default: () => null,
+  }),
+  buildId: setting({
+    env: 'HOLDFAST_BUILD_ID',
+    key: 'worker.buildId',
+    schema: z
+      .string()
+      .trim()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/)
+      .nullable(),
+    expected: 'an id of 1 to 128 letters, digits, `.`, `_`, `+` and `-`',
+    fix: 'use the commit or the tag that the release was built from',
+    meaning: 'Which build of that deployment this worker is. Set both or neither.',
+    defaultText: 'none',
+    default: () => null,
+  }),
+  versioning: setting({
+    env: 'HOLDFAST_VERSIONING',
+    key: 'worker.versioning',
+    schema: z.enum(['auto-upgrade', 'pinned']),
+    expected: '`auto-upgrade` or `pinned`',
+    fix: 'leave it out, unless old handlers must finish what they began',
+    meaning:
+      'Of a deployment: whether open tasks go on with the current build, or stay with the build that started them for as long as its workers run.',
+    defaultText: '`auto-upgrade`',
+    default: () => 'auto-upgrade' as const,
+  }),
   encryptionKeys: setting({
     env: 'HOLDFAST_ENCRYPTION_KEY',
     key: null,

@@ -51,7 +51,15 @@ export interface HoldfastConfig {
     /** Values of `Origin` taken besides loopback's. */
     allowedOrigins?: string[];
   };
-  worker?: { maxCachedWorkflows?: number; activitySlots?: number; shutdownGrace?: Duration };
+  worker?: {
+    maxCachedWorkflows?: number;
+    activitySlots?: number;
+    shutdownGrace?: Duration;
+    /** With `buildId`: Temporal's worker versioning (docs/operations.md). */
+    deployment?: string;
+    buildId?: string;
+    versioning?: 'auto-upgrade' | 'pinned';
+  };
   stateDir?: string;
   databaseUrl?: string;
   port?: number;
@@ -107,7 +115,14 @@ const configSchema = z.strictObject({
     .strictObject({ allowedHosts: z.array(words).optional(), allowedOrigins: z.array(words).optional() })
     .optional(),
   worker: z
-    .strictObject({ maxCachedWorkflows: z.unknown(), activitySlots: z.unknown(), shutdownGrace: z.unknown() })
+    .strictObject({
+      maxCachedWorkflows: z.unknown(),
+      activitySlots: z.unknown(),
+      shutdownGrace: z.unknown(),
+      deployment: z.unknown(),
+      buildId: z.unknown(),
+      versioning: z.unknown(),
+    })
     .partial()
     .optional(),
   stateDir: z.unknown().optional(),

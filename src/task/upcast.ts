@@ -1,9 +1,10 @@
 /**
  * Journal entries and carried states of older versions, brought to the newest on reading (S3.3). Pure.
  *
- * What is stored is never rewritten. `STEPS_UP[n]` takes version n to n + 1; a new version adds one line here and
- * nothing elsewhere. A version from the future (an older worker after a rollout was taken back) is refused, so that the
- * engine waits for a worker that knows it.
+ * What is stored is never rewritten: one journal may hold entries of several versions, each read by its own `v`.
+ * `stepsUp[n]` takes version n to n + 1; a new version adds one line there and nothing elsewhere. A version from the
+ * future (an older worker after a rollout was taken back) is refused, so that the engine waits for a worker that knows
+ * it. docs/architecture.md says when a version is needed and how one is added.
  */
 import type { TaskEvent } from './event.ts';
 import type { TaskState } from './state.ts';
@@ -13,38 +14,47 @@ export interface Stored {
   v: number;
 }
 
-type StepsUp = Record<number, (stored: Stored) => Stored>;
+/** The versions there have been of one thing. */
+export interface Lineage {
+  what: string;
+  newest: number;
+  stepsUp: Record<number, (stored: Stored) => Stored>;
+}
 
-const NEWEST_EVENT = 1;
-const NEWEST_STATE = 2;
+/** Fields that a later release only added are read as absent; nothing had to be stepped up yet. */
+const EVENT: Lineage = { what: 'event', newest: 1, stepsUp: {} };
 
-const EVENT_STEPS_UP: StepsUp = {};
-const STATE_STEPS_UP: StepsUp = {
-  // 0.1 knew neither approvals nor interrupts.
-  1: (state) => ({
-    ...state,
-    v: 2,
-    interrupted: false,
-    approvalCycle: 0,
-    decided: null,
-    humanWaitMs: 0,
-    heldDecisions: [],
-    answers: [],
-    alertsDue: [],
-  }),
+const STATE: Lineage = {
+  what: 'state',
+  newest: 2,
+  stepsUp: {
+    // 0.1 knew neither approvals nor interrupts.
+    1: (state) => ({
+      ...state,
+      v: 2,
+      interrupted: false,
+      approvalCycle: 0,
+      decided: null,
+      humanWaitMs: 0,
+      heldDecisions: [],
+      answers: [],
+      alertsDue: [],
+    }),
+  },
 };
 
 /** The event as the newest version writes it. */
 export function upcastEvent(stored: Stored): TaskEvent {
-  return upcast(stored, EVENT_STEPS_UP, NEWEST_EVENT, 'event') as TaskEvent;
+  return upcast(stored, EVENT) as TaskEvent;
 }
 
 /** The reduced state as the newest version keeps it. */
 export function upcastState(stored: Stored): TaskState {
-  return upcast(stored, STATE_STEPS_UP, NEWEST_STATE, 'state') as TaskState;
+  return upcast(stored, STATE) as TaskState;
 }
 
-function upcast(stored: Stored, stepsUp: StepsUp, newest: number, what: string): Stored {
+/** Step by step, and the one stored stays as it is. */
+export function upcast(stored: Stored, { what, newest, stepsUp }: Lineage): Stored {
   let current = stored;
   while (current.v < newest) {
     const stepUp = stepsUp[current.v];

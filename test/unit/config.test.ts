@@ -96,11 +96,29 @@ describe('the environment', () => {
     ['HOLDFAST_ACTIVITY_SLOTS', '0'],
     ['HOLDFAST_MAX_CACHED_WORKFLOWS', '1'],
     ['HOLDFAST_ENCRYPTION_KEY', 'short'],
+    ['HOLDFAST_DEPLOYMENT', 'a.b'],
+    ['HOLDFAST_BUILD_ID', 'two words'],
+    ['HOLDFAST_VERSIONING', 'sometimes'],
   ])('%s=%s is refused by name, with the expected shape and the fix', async (name, value) => {
     const error = await refusal({ [name]: value });
     expect(error.code).toBe('invalid_configuration');
     expect(error.message).toContain(name);
     expect(error.details).toMatchObject({ name, expected: expect.any(String), fix: expect.any(String) });
+  });
+
+  test('makes a worker one build of a deployment, by both names or not at all [S3.3]', async () => {
+    expect((await load()).deployment).toBeNull();
+    const both = { HOLDFAST_DEPLOYMENT: 'money', HOLDFAST_BUILD_ID: '1.4.0+abc' };
+    const deployment = { name: 'money', buildId: '1.4.0+abc', versioning: 'auto-upgrade' };
+    expect(await load(both)).toMatchObject({ deployment });
+    write(
+      'holdfast.config.mjs',
+      `export default { actions: [], worker: { deployment: 'money', versioning: 'pinned' } };`,
+    );
+    expect(await load({ HOLDFAST_BUILD_ID: 'b' })).toMatchObject({ deployment: { versioning: 'pinned' } });
+    expect((await refusal()).message).toContain('HOLDFAST_BUILD_ID');
+    rmSync(join(cwd, 'holdfast.config.mjs'));
+    expect((await refusal({ HOLDFAST_BUILD_ID: 'b' })).message).toContain('HOLDFAST_DEPLOYMENT');
   });
 
   test('has all its wrong values named at once', async () => {

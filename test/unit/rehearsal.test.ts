@@ -19,6 +19,7 @@ const terms: Terms = {
   hasPrecondition: true,
   onCancel: 'keep',
   cancelAttempt: 'finish',
+  approval: null,
   transactional: false,
   retries: 3,
 };
@@ -118,6 +119,7 @@ test('[S6.6] [S10.4] nothing from outside breaks the Markdown of a report', () =
     lookup: 'plain',
     rollback: 'none',
     onCancel: 'keep',
+    approval: 'nobody',
     args: { note: 'a|b`c\n# not a heading' },
     ok: false,
     broken: ['clean:\n# not a heading'],

@@ -17,7 +17,8 @@ export function rehearsalMarkdown(report: RehearsalReport): string {
       bullets([
         ...report.notes,
         'The target was alive throughout; what it forgets after a day or a restart was not rehearsed.',
-        'Workers were lost, not the Temporal server or the ledger’s database; approvals were left out.',
+        'Workers were lost, not the Temporal server or the ledger’s database.',
+        'Approvals were given by the rehearsal itself, in the roles that policy names.',
       ]),
       '## Operations',
       operations(report),
@@ -40,6 +41,7 @@ function facts(report: RehearsalReport): string {
     ['look-up', report.lookup],
     ['rollback', report.rollback],
     ['on cancel', report.onCancel],
+    ['approval', report.approval],
     ['arguments', code(JSON.stringify(report.args))],
     ['Node', report.node],
   ];

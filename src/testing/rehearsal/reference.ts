@@ -11,6 +11,7 @@ const CONDITIONAL: Terms = {
   hasPrecondition: true,
   onCancel: 'keep',
   cancelAttempt: 'finish',
+  approval: null,
   transactional: false,
   retries: 3,
 };

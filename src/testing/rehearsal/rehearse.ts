@@ -1,10 +1,10 @@
 /**
  * `rehearse(action)`: the user's own handlers against the user's own (test) target through every crash point, each
- * failure class, verification and rollback failures, cancels and duplicate deliveries (S6.6).
+ * failure class, verification and rollback failures, approvals, cancels, interrupts and duplicate deliveries (S6.6).
  *
  * Guarantees: each scenario is a real operation under a key of its own, run by a real worker on a real Temporal server;
  * the target's own count is the oracle; the user's ledger and Temporal are never touched.
- * Does not: clean up the target, where some forty effects remain; rehearse approvals, or the engine's own death.
+ * Does not: clean up the target, where dozens of effects remain; rehearse the engine's own death.
  */
 import { randomUUID } from 'node:crypto';
 import { HoldfastError } from '../../contract/error.ts';
@@ -13,6 +13,7 @@ import { planOperation } from '../../contract/plan-operation.ts';
 import { redact } from '../../contract/redact.ts';
 import type { Rehearsal } from '../../contract/rehearsal.ts';
 import type { JsonObject } from '../../task/json.ts';
+import type { Plan } from '../../task/plan.ts';
 import { oracleOf } from './oracle.ts';
 import { perform } from './perform.ts';
 import { playAll } from './programme.ts';
@@ -20,6 +21,7 @@ import type { Play } from './programme.ts';
 import type { RehearsalReport, ScenarioReport } from './report.ts';
 import { Stage } from './stage.ts';
 import type { StageOptions } from './stage.ts';
+import type { Terms } from './terms.ts';
 
 export interface RehearseOptions extends Partial<Rehearsal>, StageOptions {
   /** Only scenarios whose group or name contains this. The clean run is always there. */
@@ -38,9 +40,9 @@ const AT_ONCE_MAX = 32;
  * and `invalid_configuration` where nobody says how to count.
  */
 export async function rehearse(action: Action, options: RehearseOptions = {}): Promise<RehearsalReport> {
-  const { argsOf, rehearsal } = directions(action, options);
+  const { argsOf, rehearsal, approval } = directions(action, options);
   const startedAt = Date.now();
-  const stage = await Stage.open(action, options);
+  const stage = await Stage.open(action, approval, options);
   try {
     const oracle = oracleOf(rehearsal, action.contract, stage.holdfast.ledger);
     const play: Play = (entry, clean) => {
@@ -81,8 +83,8 @@ function directions(action: Action, options: RehearseOptions) {
     );
   }
   const argsOf = (key: string): JsonObject => (typeof args === 'function' ? args(key) : (args ?? {}));
-  checkArguments(action, argsOf('rehearsal'));
-  return { argsOf, rehearsal: { count, ...(undone && { undone }) } };
+  const { approval = null } = firstPlan(action, argsOf('rehearsal'));
+  return { argsOf, approval, rehearsal: { count, ...(undone && { undone }) } };
 }
 
 function given({ args, count, undone }: RehearseOptions): Partial<Rehearsal> {
@@ -90,10 +92,9 @@ function given({ args, count, undone }: RehearseOptions): Partial<Rehearsal> {
 }
 
 /** Throws what the first call would. */
-function checkArguments(action: Action, args: JsonObject): void {
-  const { approval: _policy, ...contract } = action.contract;
+function firstPlan(action: Action, args: JsonObject): Plan {
   const principal = { tenant: 'rehearsal', subject: 'rehearsal', roles: [] };
-  planOperation({ ...action, contract }, { args, key: 'rehearsal', principal, hashKey: new Uint8Array(32) });
+  return planOperation(action, { args, key: 'rehearsal', principal, hashKey: new Uint8Array(32) }).plan;
 }
 
 function notesOf({ terms }: Stage, { undone }: Pick<Rehearsal, 'undone'>): string[] {
@@ -123,6 +124,7 @@ async function reported(stage: Stage, { contract }: Action, found: Found): Promi
     lookup: stage.terms.lookup,
     rollback: contract.rollback.kind,
     onCancel: contract.onCancel,
+    approval: approvalInWords(stage.terms),
     args: redact(args, contract.sensitive.input) as JsonObject,
     ok: broken.length === 0,
     broken,
@@ -134,4 +136,12 @@ async function reported(stage: Stage, { contract }: Action, found: Found): Promi
     node: process.version,
     audit: await stage.holdfast.ledger.audit({ tenant: stage.principal.tenant, limit: 100_000 }),
   };
+}
+
+function approvalInWords({ approval }: Terms): string {
+  if (approval === null) return 'nobody';
+  const { quorum, roles, onExpiry, challenge } = approval;
+  const who = roles.length === 0 ? 'anybody but the requester' : roles.join(' or ');
+  const how = challenge === null ? '' : ', typing back a phrase';
+  return `${quorum} of ${who}${how}; when nobody decides in time: ${onExpiry}`;
 }

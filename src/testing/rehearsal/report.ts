@@ -36,6 +36,8 @@ export interface RehearsalReport {
   lookup: string;
   rollback: string;
   onCancel: string;
+  /** Whom policy asks about the rehearsal's arguments, and what follows where nobody answers. */
+  approval: string;
   /** Of the first operation, sensitive fields redacted. */
   args: JsonObject;
   /** False when any promise was broken. */

@@ -1,17 +1,22 @@
 /** One operation on stage: its identity, what may be done to it, and what it was seen to do. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldfastClient } from '../../client/index.ts';
-import type { MessageAnswer, TaskAnswer } from '../../client/task-client.ts';
+import type {
+  ApprovalView,
+  DecisionAnswer,
+  DecisionInput,
+  MessageAnswer,
+  TaskAnswer,
+  TaskDetail,
+} from '../../client/task-client.ts';
 import { operationIdOf, taskIdOf } from '../../contract/ids.ts';
 import type { Action } from '../../contract/implement-action.ts';
 import { planOperation } from '../../contract/plan-operation.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import type { FaultPoints } from '../../operation/faults.ts';
-import { performOperation } from '../../operation/perform-operation.ts';
-import { rollbackOperation } from '../../operation/rollback-operation.ts';
 import type { JsonObject } from '../../task/json.ts';
-import type { OperationOutcome, RollbackOutcome } from '../../task/outcome.ts';
-import type { Principal } from '../../task/plan.ts';
+import type { PlanApproval, Principal } from '../../task/plan.ts';
 import type { CleanRun } from './forge.ts';
+import { approver, yesTo } from './people.ts';
 import type { Part } from './scripts.ts';
 import type { Terms } from './terms.ts';
 
@@ -33,6 +38,12 @@ export interface Props {
   clean: CleanRun | undefined;
 }
 
+/** Between two looks at a task. */
+const LOOK_MS = 50;
+/** Longer than a retry that was not held back would wait. */
+const HOLD_MS = 750;
+const TERMINAL = ['completed', 'failed', 'cancelled'];
+
 export class Scene {
   readonly props: Props;
   readonly operationId: string;
@@ -48,9 +59,41 @@ export class Scene {
     this.taskId = taskIdOf(this.operationId, 1);
   }
 
-  start(client = this.props.client): Promise<TaskAnswer> {
+  /** What policy asks for this call; null when it asks nobody. */
+  get rule(): PlanApproval | null {
+    return this.planned().plan.approval ?? null;
+  }
+
+  /** Started, and approved by everybody whom policy asks. */
+  async start(client = this.props.client): Promise<TaskAnswer> {
+    const started = await this.call(client);
+    if (this.rule !== null && !started.replayed) {
+      const asked = await this.#asked();
+      if (asked !== null) await this.approve(asked);
+    }
+    return started;
+  }
+
+  /** Started; whoever policy asks has not answered. */
+  call(client = this.props.client): Promise<TaskAnswer> {
     const { action, args, key, principal } = this.props;
     return client.start({ action: action.contract.name, args, key, principal });
+  }
+
+  /** Started, and waiting for its first approver. Throws where nobody is asked. */
+  async callUntilAsked(): Promise<ApprovalView> {
+    await this.call();
+    const asked = await this.#asked();
+    if (asked === null) throw new Error('nobody was asked for an approval');
+    return asked;
+  }
+
+  /** What is asked; null where the task goes on, or ends, without a person. */
+  async #asked(): Promise<ApprovalView | null> {
+    const answer = await this.wait();
+    if (answer.status !== 'awaiting_approval') return null;
+    const { client, principal } = this.props;
+    return answer.approval ?? (await client.detail(this.taskId, principal)).approval;
   }
 
   /** Until the task has ended or needs a person. */
@@ -69,6 +112,56 @@ export class Scene {
     await client.wait(this.taskId, principal, { timeoutMs: patienceMs, signal: seen.signal, onChange });
   }
 
+  /** Looks again and again until it is so, or the task has ended. */
+  async until(isSo: (detail: TaskDetail) => boolean): Promise<TaskDetail> {
+    const { client, principal, patienceMs } = this.props;
+    const deadline = Date.now() + patienceMs;
+    for (;;) {
+      const detail = await client.detail(this.taskId, principal);
+      if (isSo(detail) || TERMINAL.includes(detail.status)) return detail;
+      if (Date.now() > deadline) throw new Error(`it is still ${detail.status}`);
+      await sleep(LOOK_MS);
+    }
+  }
+
+  /** Everybody whom policy asks says yes. */
+  async approve(asked: ApprovalView): Promise<void> {
+    this.expect(this.part.calls.execute === undefined, 'execute was called before anybody approved');
+    for (let number = 1; number <= asked.quorum; number += 1) {
+      const { accepted, code, message } = await this.decide(yesTo(asked), number);
+      if (!accepted) throw new Error(`approver ${number} was refused: ${code}. ${message ?? ''}`.trim());
+    }
+  }
+
+  /** Says it as the n-th approver does; as the requester where that is 0. */
+  decide(decision: DecisionInput, number = 1): Promise<DecisionAnswer> {
+    const { client, principal } = this.props;
+    const by = number === 0 || this.rule === null ? principal : approver(principal, this.rule, number);
+    return client.decide(this.taskId, by, decision);
+  }
+
+  interrupt(): Promise<MessageAnswer> {
+    return this.props.client.interrupt(this.taskId, this.props.principal, 'rehearsed');
+  }
+
+  resume(): Promise<MessageAnswer> {
+    return this.props.client.resume(this.taskId, this.props.principal);
+  }
+
+  /** What was under way is over; then, for longer than any retry would wait, nothing begins (S7.2). */
+  async standsStill(): Promise<void> {
+    await this.until(
+      ({ interrupted, attempts, status }) =>
+        status === 'needs_attention' ||
+        (interrupted === true && attempts.every(({ finishedAt }) => finishedAt !== null)),
+    );
+    const before = { ...this.part.calls };
+    await sleep(HOLD_MS);
+    const { execute, rollback } = this.part.calls;
+    this.expect(execute === before.execute, 'execute was called while the task was interrupted');
+    this.expect(rollback === before.rollback, 'rollback was called while the task was interrupted');
+  }
+
   cancel(): Promise<MessageAnswer> {
     return this.props.client.cancel(this.taskId, this.props.principal, 'rehearsed');
   }
@@ -77,33 +170,9 @@ export class Scene {
     if (!isAsPromised) this.objections.push(objection);
   }
 
-  /** An attempt delivered by nobody's workflow: a stale or a second one (S2.7). */
-  deliver(attempt: number, faults?: FaultPoints): Promise<OperationOutcome> {
-    const request = {
-      ...this.#request(attempt),
-      purpose: 'execute',
-      inline: false,
-      verifyFinal: false,
-    } as const;
-    return performOperation(this.#deps(faults), request, NOBODYS);
-  }
-
-  deliverRollback(attempt: number): Promise<RollbackOutcome> {
-    const request = { ...this.#request(attempt), reason: 'cancelled', final: false } as const;
-    return rollbackOperation(this.#deps(), request, NOBODYS);
-  }
-
-  #request(attempt: number) {
+  /** As planned by whoever called it: what an attempt of this operation is told. */
+  planned() {
     const { action, args, key, principal, hashKey } = this.props;
-    const { plan, input } = planOperation(action, { args, key, principal, hashKey });
-    return { plan, input, taskId: this.taskId, ordinal: 1, attempt, journal: [] };
-  }
-
-  #deps(faults?: FaultPoints) {
-    const { ledger, action } = this.props;
-    const { handlers, contract } = action;
-    return { ledger, handlers, contract, ...(faults && { faults }) };
+    return planOperation(action, { args, key, principal, hashKey });
   }
 }
-
-const NOBODYS = { signal: new AbortController().signal, heartbeat: () => undefined };

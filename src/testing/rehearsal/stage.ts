@@ -11,6 +11,7 @@ import type { ActionContract } from '../../contract/define-action.ts';
 import { HoldfastError } from '../../contract/error.ts';
 import type { Action } from '../../contract/implement-action.ts';
 import type { JsonObject } from '../../task/json.ts';
+import type { PlanApproval } from '../../task/plan.ts';
 import { createTestHoldfast } from '../create-test-holdfast.ts';
 import type { TestHoldfast } from '../create-test-holdfast.ts';
 import type { TestServer } from '../test-server.ts';
@@ -55,7 +56,7 @@ export class Stage {
     this.#hashKey = hashKey;
   }
 
-  static async open(given: Action, options: StageOptions): Promise<Stage> {
+  static async open(given: Action, approval: PlanApproval | null, options: StageOptions): Promise<Stage> {
     if (options.server?.kind === 'time-skipping') {
       throw new HoldfastError(
         'invalid_configuration',
@@ -85,7 +86,7 @@ export class Stage {
       await holdfast.close();
       throw error;
     }
-    return new Stage(action, termsOf(given), scripts, holdfast, hashKey);
+    return new Stage(action, termsOf(given, approval), scripts, holdfast, hashKey);
   }
 
   /** An operation of its own, under a contract of its own. */

@@ -1,13 +1,14 @@
 /**
  * What an action promises, as far as a rehearsal's verdicts depend on it, and its contract with the waits shortened.
  *
- * Nothing that decides what happens is changed: effect class, lookup, rollback plan, cancel policy and the attempt's own
- * deadline stay. Shortened are the pauses between tries, and how long a lost request may still be on its way. Policy
- * (who must approve) is left out: what is rehearsed are the handlers.
+ * Nothing that decides what happens is changed: effect class, lookup, rollback plan, approval policy, cancel policy and
+ * the attempt's own deadline stay. Shortened are the pauses between tries, and how long a lost request may still be on
+ * its way.
  */
 import type { ActionContract } from '../../contract/define-action.ts';
 import { handlersPresent } from '../../contract/implement-action.ts';
 import type { Action } from '../../contract/implement-action.ts';
+import type { PlanApproval } from '../../task/plan.ts';
 
 /** Each retry is a wait; three show what the rest would. */
 const RETRIES_MAX = 3;
@@ -29,12 +30,14 @@ export interface Terms {
   hasPrecondition: boolean;
   onCancel: ActionContract['onCancel'];
   cancelAttempt: ActionContract['cancelAttempt'];
+  /** Who must say yes to the rehearsal's arguments (S4, S6.4); null when nobody. */
+  approval: PlanApproval | null;
   transactional: boolean;
   /** Retries of the rehearsal; 0 where the contract allows none. */
   retries: number;
 }
 
-export function termsOf(action: Action): Terms {
+export function termsOf(action: Action, approval: PlanApproval | null): Terms {
   const { contract, handlers } = action;
   const { effect, onCancel, cancelAttempt, transactional, retry, rollback } = contract;
   const undoes = rollback.kind === 'inBand' || rollback.kind === 'compensate';
@@ -47,6 +50,7 @@ export function termsOf(action: Action): Terms {
     hasPrecondition: handlers.precondition !== undefined,
     onCancel,
     cancelAttempt,
+    approval,
     transactional,
     retries: Math.min(retry.maximumRetries, RETRIES_MAX),
   };
@@ -58,7 +62,7 @@ function whyNot({ kind, reason }: ActionContract['rollback']): string {
 
 /** The action as the rehearsal calls it. Always dispatched: every fault point is passed there. */
 export function rehearsable({ contract, handlers }: Action): Action {
-  const { approval: _policy, deadlines, retry, ...rest } = contract;
+  const { deadlines, retry, ...rest } = contract;
   return Object.freeze({
     handlers,
     contract: Object.freeze({

@@ -1,11 +1,12 @@
 /** A cancel that comes before, during and after the effect (S7.4): it never ends in `cancelled` over a standing effect. */
-import { ActionFailure, mismatch } from '../../../contract/handlers.ts';
+import { ActionFailure, mismatch, notYet } from '../../../contract/handlers.ts';
 import { END } from '../endings.ts';
 import type { End } from '../endings.ts';
 import { IN_ONE_TRANSACTION, first } from '../scenario.ts';
 import type { Scenario, ScenarioGroup } from '../scenario.ts';
 import { crashOnceAt, onceAt } from '../scripts.ts';
 import type { Terms } from '../terms.ts';
+import { MIDWAY } from './points.ts';
 
 const LONG_MS = 3_600_000;
 
@@ -51,6 +52,13 @@ const cancels: Scenario[] = [
     }),
     allowed: () => [END.cancelled],
   },
+  ...MIDWAY.map(({ point, where }): Scenario => ({
+    name: `cancelled ${where}`,
+    rules: ['S7.4'],
+    unless: ({ transactional }) => (transactional ? IN_ONE_TRANSACTION : null),
+    script: (scene) => ({ at: onceAt('effect', point, async () => void (await scene.cancel())) }),
+    allowed: duringCall,
+  })),
   {
     name: 'cancelled during the call',
     rules: ['S7.4'],
@@ -77,6 +85,19 @@ const cancels: Scenario[] = [
       },
     }),
     allowed: duringLostCall,
+  },
+  {
+    name: 'cancelled while it is not to be seen yet',
+    rules: ['S7.4', 'S2.6'],
+    unless: ({ noVerify, transactional }) => first(noVerify, transactional && IN_ONE_TRANSACTION),
+    script: (scene) => ({
+      verify: async ({ turn, real }) => {
+        if (turn > 1) return real();
+        await scene.cancel();
+        return notYet('rehearsed');
+      },
+    }),
+    allowed: duringCall,
   },
   {
     name: 'cancelled after the commit',

@@ -1,20 +1,13 @@
 /** The attempt dies at each point of the protocol; the next one finds out what the dead one did (S2.11). */
 import type { FaultPoint } from '../../../operation/faults.ts';
 import { END } from '../endings.ts';
+import type { End } from '../endings.ts';
 import { crashOnceAt } from '../scripts.ts';
 import type { Scenario, ScenarioGroup } from '../scenario.ts';
 import type { Terms } from '../terms.ts';
 import { afterDone, afterNothing } from './doubt.ts';
-import type { End } from '../endings.ts';
-
-const WHERE: Record<FaultPoint, string> = {
-  before_claim: 'before the claim',
-  after_intent: 'between intent and call',
-  after_effect: 'between call and verify',
-  after_verify: 'between verify and commit',
-  after_commit: 'after the commit',
-};
-const POINTS = Object.keys(WHERE) as FaultPoint[];
+import { POINTS } from './points.ts';
+import type { Point } from './points.ts';
 
 const ALLOWED: Record<FaultPoint, (terms: Terms) => End[]> = {
   before_claim: () => [END.completed],
@@ -24,8 +17,8 @@ const ALLOWED: Record<FaultPoint, (terms: Terms) => End[]> = {
   after_commit: () => [END.completed],
 };
 
-const crashed = (point: FaultPoint): Scenario => ({
-  name: `crash ${WHERE[point]}`,
+const crashed = ({ point, where }: Point): Scenario => ({
+  name: `crash ${where}`,
   rules: ['S2.11'],
   script: () => ({ at: crashOnceAt('effect', point) }),
   allowed: ALLOWED[point],
@@ -50,5 +43,3 @@ export const CRASHES: ScenarioGroup = {
   group: 'crash',
   scenarios: [...POINTS.map(crashed), crashedTwice],
 };
-
-export const ROLLBACK_POINTS = POINTS.map((point) => ({ point, where: WHERE[point] }));

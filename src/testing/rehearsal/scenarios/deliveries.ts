@@ -1,6 +1,7 @@
 /** The same call delivered twice, late, or by an attempt that everyone took for dead (S1.5, S2.7, S2.11). */
 import { isDeepStrictEqual } from 'node:util';
 import { END } from '../endings.ts';
+import { deliverAttempt } from '../late-delivery.ts';
 import { IN_ONE_TRANSACTION, first } from '../scenario.ts';
 import type { Scenario, ScenarioGroup } from '../scenario.ts';
 import type { Scene } from '../scene.ts';
@@ -11,11 +12,12 @@ const FROZEN_UNLESS: Scenario['unless'] = ({ effect, transactional }) =>
   first(transactional && IN_ONE_TRANSACTION, effect === 'safe' && 'a safe action may be asked again at will');
 
 async function twiceAtOnce(scene: Scene) {
-  const starts = await Promise.all([scene.start(), scene.start(scene.props.otherClient)]);
+  const starts = await Promise.all([scene.call(), scene.call(scene.props.otherClient)]);
   scene.expect(
     starts.every(({ taskId }) => taskId === scene.taskId),
     'two calls of one key met two tasks',
   );
+  await scene.start();
   return scene.wait();
 }
 
@@ -32,7 +34,7 @@ async function againAfterEnd(scene: Scene) {
 async function staleAttempt(scene: Scene) {
   await scene.start();
   const answer = await scene.wait();
-  const outcome = await scene.deliver(1);
+  const outcome = await deliverAttempt(scene, 1);
   scene.expect(outcome.kind === 'committed', `the late attempt was answered ${outcome.kind}`);
   scene.expect(scene.part.calls.execute === 1, 'execute was called once more');
   return answer;

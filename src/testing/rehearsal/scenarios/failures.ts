@@ -1,4 +1,6 @@
 /** Each class of failure (S5), thrown around the user's own `execute`. */
+import { once as waitFor } from 'node:events';
+import type { ActionContract } from '../../../contract/define-action.ts';
 import { ActionFailure, unknown } from '../../../contract/handlers.ts';
 import { END } from '../endings.ts';
 import { IN_ONE_TRANSACTION, first } from '../scenario.ts';
@@ -24,6 +26,20 @@ const nothingSent: Execute = () => Promise.reject(ActionFailure.notSent('rehears
 /** The target does it, and its answer never arrives. */
 const replyLost: Execute = async ({ real }) => {
   await real();
+  throw broken();
+};
+
+const ATTEMPT_MS_MAX = 2_000;
+
+function hasty(contract: ActionContract): ActionContract {
+  const attemptMs = Math.min(contract.deadlines.attemptMs, ATTEMPT_MS_MAX);
+  return { ...contract, deadlines: { ...contract.deadlines, attemptMs } };
+}
+
+/** The target does it, and then says nothing until the attempt's time is over. */
+const silent: Execute = async ({ real, signal }) => {
+  await real();
+  if (!signal.aborted) await waitFor(signal, 'abort');
   throw broken();
 };
 
@@ -64,6 +80,14 @@ const failures: Scenario[] = [
     name: 'answer lost once',
     rules: ['S5', 'S2.4'],
     script: () => ({ execute: once(replyLost) }),
+    allowed: (terms) => withRetry(terms, afterDone(terms)),
+  },
+  {
+    name: 'no answer within the deadline',
+    rules: ['S5.3', 'S2.4'],
+    unless: ({ transactional }) => (transactional ? IN_ONE_TRANSACTION : null),
+    contract: hasty,
+    script: () => ({ execute: once(silent) }),
     allowed: (terms) => withRetry(terms, afterDone(terms)),
   },
   {

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TaskAnswer } from '../../../client/task-client.ts';
 import type { OperationOutcome } from '../../../task/outcome.ts';
+import { deliverAttempt } from '../late-delivery.ts';
 import { crashOnceAt } from '../scripts.ts';
 import type { Script } from '../scripts.ts';
 import type { Scene } from '../scene.ts';
@@ -38,7 +39,7 @@ class Frozen {
     const faults = ({ point }: { point: string }): Promise<void> =>
       point === where ? this.freeze(() => Promise.resolve()) : Promise.resolve();
     return crashOnceAt('effect', 'before_claim', async () => {
-      this.#delivered = this.#scene.deliver(1, faults);
+      this.#delivered = deliverAttempt(this.#scene, 1, faults);
       await Promise.race([this.#still.promise, this.#delivered]);
     });
   }

@@ -1,9 +1,11 @@
 /** Every scenario of an action's rehearsal, in the order of the report. */
 import type { ScenarioGroup } from '../scenario.ts';
+import { APPROVALS } from './approvals.ts';
 import { CANCELS } from './cancels.ts';
 import { CRASHES } from './crashes.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { FAILURES } from './failures.ts';
+import { INTERRUPTS } from './interrupts.ts';
 import { ROLLBACKS } from './rollbacks.ts';
 import { VERIFICATION } from './verification.ts';
 
@@ -14,6 +16,8 @@ export const SCENARIOS: readonly ScenarioGroup[] = [
   FAILURES,
   VERIFICATION,
   ROLLBACKS,
+  APPROVALS,
   CANCELS,
+  INTERRUPTS,
   DELIVERIES,
 ];

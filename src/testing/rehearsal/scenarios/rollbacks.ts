@@ -5,6 +5,7 @@
 import { ActionFailure, mismatch } from '../../../contract/handlers.ts';
 import type { ActionContract } from '../../../contract/define-action.ts';
 import { END } from '../endings.ts';
+import { deliverRollback } from '../late-delivery.ts';
 import type { End } from '../endings.ts';
 import { first } from '../scenario.ts';
 import type { Scenario, ScenarioGroup } from '../scenario.ts';
@@ -12,7 +13,7 @@ import type { Scene } from '../scene.ts';
 import { crashOnceAt, onceAt } from '../scripts.ts';
 import type { Script } from '../scripts.ts';
 import type { Terms } from '../terms.ts';
-import { ROLLBACK_POINTS } from './crashes.ts';
+import { POINTS } from './points.ts';
 
 const undoing = (contract: ActionContract): ActionContract => ({ ...contract, onCancel: 'rollback' });
 
@@ -63,7 +64,7 @@ async function undoneAndRepeated(scene: Scene) {
   await scene.start();
   const answer = await scene.wait();
   const before = scene.part.calls.rollback;
-  const repeated = await scene.deliverRollback(2);
+  const repeated = await deliverRollback(scene, 2);
   scene.expect(
     repeated.kind === 'rolledBack' || repeated.kind === 'fenceStale',
     `the repeated rollback was answered ${repeated.kind}`,
@@ -74,7 +75,7 @@ async function undoneAndRepeated(scene: Scene) {
 
 const rollbacks: Scenario[] = [
   undone({ name: 'undone' }, {}),
-  ...ROLLBACK_POINTS.map(({ point, where }) =>
+  ...POINTS.map(({ point, where }) =>
     scenarioOf(
       { name: `undone, crash ${where}`, rules: ['S6.2', 'S2.11'] },
       () => ({ at: crashOnceAt('rollback', point) }),
