@@ -132,7 +132,7 @@ describe('approvals in a rehearsal', () => {
     expect(report.broken[0]).toBe('rejected: reported as not applied, and the target counts 1');
   });
 
-  test('[S6.6] [S4] where the policy asks nobody about the arguments, the report says so', async () => {
+  test('[S6.6] [S4.5] where the policy asks nobody about the arguments, the report says so', async () => {
     const outOfBand = wire(() => false, {}, { rollback: { kind: 'outOfBand' } });
     const report = await rehearse(outOfBand, { server, only: 'approved' });
     expect(report.approval).toBe('nobody');

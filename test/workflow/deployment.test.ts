@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { applied, defineAction, implementAction, notApplied } from '../../src/index.ts';
 import { createTestHoldfast, openTestServer } from '../../src/testing/index.ts';
+import type { TaskAnswer } from '../../src/client/task-client.ts';
 import type { TestHoldfast, TestServer } from '../../src/testing/index.ts';
 import { createLogger, startWorker } from '../../worker/index.ts';
 import type { HoldfastWorker } from '../../worker/index.ts';
@@ -59,7 +60,11 @@ afterAll(async () => {
   await server.close();
 });
 
-async function start(build: string, version: number): Promise<void> {
+async function start(
+  build: string,
+  version: number,
+  versioning: 'auto-upgrade' | 'pinned' = 'auto-upgrade',
+): Promise<void> {
   const { ledger, taskQueue, namespace, env } = holdfast;
   const worker = await startWorker({
     connection: env.nativeConnection,
@@ -70,7 +75,7 @@ async function start(build: string, version: number): Promise<void> {
     encryptionKeys: [],
     hmacKey: null,
     log: createLogger({ level: 'fatal' }),
-    deployment: { name: NAME, buildId: build, versioning: 'auto-upgrade' },
+    deployment: { name: NAME, buildId: build, versioning },
   });
   builds.set(build, worker);
 }
@@ -102,23 +107,29 @@ async function makeCurrent(buildId: string): Promise<void> {
 const pay = (key: string, amount: number) =>
   holdfast.client.start({ action: 'pay', args: { amount }, key, principal: ann });
 
+async function park(key: string): Promise<string> {
+  const { taskId } = await pay(key, 100);
+  expect((await holdfast.client.wait(taskId, ann, WAIT)).status).toBe('awaiting_approval');
+  return taskId;
+}
+
+async function approved(taskId: string): Promise<TaskAnswer> {
+  const { approval } = await holdfast.client.detail(taskId, ann);
+  const decision = { kind: 'approve', callId: approval?.callId ?? '' } as const;
+  expect(await holdfast.client.decide(taskId, bob, decision)).toMatchObject({ accepted: true });
+  return holdfast.client.wait(taskId, ann, WAIT);
+}
+
 describe('workers as builds of a deployment', () => {
   test('an approval parked under one build is given under the next, with one effect [S3.3][case 15]', async () => {
     await start('a', 1);
     await makeCurrent('a');
-    const { taskId } = await pay('parked', 100);
-    expect((await holdfast.client.wait(taskId, ann, WAIT)).status).toBe('awaiting_approval');
+    const taskId = await park('parked');
 
     await start('b', 2);
     await makeCurrent('b');
     await retire('a');
-    const { approval } = await holdfast.client.detail(taskId, ann);
-    const decided = await holdfast.client.decide(taskId, bob, {
-      kind: 'approve',
-      callId: approval?.callId ?? '',
-    });
-    expect(decided).toMatchObject({ accepted: true });
-    const ended = await holdfast.client.wait(taskId, ann, WAIT);
+    const ended = await approved(taskId);
     expect(ended).toMatchObject({ status: 'completed', effect: 'applied', result: { paid: 100 } });
     expect(sentBy(ended.operationId)).toEqual(['b']);
   });
@@ -135,5 +146,16 @@ describe('workers as builds of a deployment', () => {
     const { taskId } = await pay('after', 1);
     const { operationId } = await holdfast.client.wait(taskId, ann, WAIT);
     expect(sentBy(operationId)).toEqual(['c']);
+  });
+
+  test('pinned, an approval is acted on by the build that asked for it, while that runs [S3.3]', async () => {
+    await start('d', 4, 'pinned');
+    await makeCurrent('d');
+    const taskId = await park('pinned');
+    await start('e', 5, 'pinned');
+    await makeCurrent('e');
+    const { status, operationId } = await approved(taskId);
+    expect(status).toBe('completed');
+    expect(sentBy(operationId)).toEqual(['d']);
   });
 });

@@ -34,7 +34,7 @@ export function addRehearseCommand({ program, run }: CommandSite): void {
   program
     .command('rehearse <action>')
     .description(
-      'crash, lose, cancel and repeat an action against your test target, and let the target count',
+      'crash, lose, approve, interrupt, cancel and repeat an action against your test target, and let it count',
     )
     .option(
       '--args <json>',
