@@ -58,7 +58,9 @@ describe('planted bugs', () => {
       'crash between verify and commit': [TWICE],
       'two crashes after the call': ['one operation, and the target counts 3 effects'],
       'answer lost once': [TWICE],
+      'no answer within the deadline': [TWICE],
       'answer lost every time': ['one operation, and the target counts 4 effects'],
+      'interrupted during the call, answer lost': [TWICE],
       'frozen during the call, lands later': [TWICE],
     });
   });
