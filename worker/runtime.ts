@@ -12,12 +12,16 @@ import type { Hints } from '../src/client/index.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
 import { openLedger } from '../src/ledger/open-ledger.ts';
+import { webhookSink } from './alert-webhook.ts';
 import type { Config } from './config.ts';
+import { configurationError } from './configuration-error.ts';
 import { startWorker } from './create-worker.ts';
 import type { HoldfastWorker } from './create-worker.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { createLogger, temporalLogger } from './logger.ts';
 import { migrate } from './migrate.ts';
+import type { AlertSink } from './outbox-relay.ts';
+import { CONFIG } from './settings.ts';
 import { runSetup } from './setup.ts';
 
 export interface OpenOptions {
@@ -148,7 +152,8 @@ async function openWorker(
   hints: Hints,
   log: Holdfast['log'],
 ): Promise<HoldfastWorker> {
-  const { setup, alerts } = config.file;
+  const { setup } = config.file;
+  const alerts = alertSinkOf(config);
   if (setup) await runSetup(ledger, setup);
   return startWorker({
     connection,
@@ -166,6 +171,24 @@ async function openWorker(
     shutdownGraceMs: config.shutdownGraceMs,
     deployment: config.deployment,
   });
+}
+
+/** Null: the log. Throws `invalid_configuration`. */
+function alertSinkOf({ alertWebhookUrl: url, alertWebhookSecrets: secrets, file }: Config): AlertSink | null {
+  const deliver = file.alerts !== undefined && 'deliver' in file.alerts ? file.alerts : null;
+  if (url === null) return deliver;
+  const issue = { name: CONFIG.alertWebhookUrl.env, expected: 'one way to deliver alerts, and its secret' };
+  if (deliver !== null)
+    throw configurationError([
+      { ...issue, problem: '`alerts.deliver` is there too', fix: 'leave one of them out' },
+    ]);
+  if (secrets.length === 0) {
+    const { env: name, expected, fix } = CONFIG.alertWebhookSecrets;
+    throw configurationError([
+      { name, problem: 'alerts go to a webhook and nothing signs them', expected, fix },
+    ]);
+  }
+  return webhookSink({ url, secrets });
 }
 
 const CHECK_MS = 1_500;

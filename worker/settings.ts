@@ -6,6 +6,7 @@ import { userInfo } from 'node:os';
 import { z } from 'zod';
 import { parseDuration } from '../src/contract/duration.ts';
 import { parseEncryptionKeys } from '../src/client/encryption-keys.ts';
+import { isWebhookUrl, parseWebhookSecret } from './alert-webhook.ts';
 
 interface Setting<Value> {
   /** The environment variable; it wins over the file. */
@@ -44,6 +45,11 @@ const roles = z
   .union([z.array(z.string()), z.string().transform((list) => list.split(','))])
   .transform((list) => list.map((role) => role.trim()).filter((role) => role !== ''))
   .pipe(z.array(z.string().max(255)).max(100));
+
+const webhookSecrets = z
+  .string()
+  .transform((list) => list.split(',').map(parseWebhookSecret))
+  .pipe(z.array(z.instanceof(Uint8Array)).min(1).max(5));
 
 const setting = <Value>(value: Setting<Value>): Setting<Value> => value;
 
@@ -188,6 +194,26 @@ export const CONFIG = {
     meaning:
       'Encrypts what Temporal stores, under the first key; all are tried for reading. Needed by contracts with sensitive fields. Keep the oldest: the hashes of sensitive fields derive from it.',
     defaultText: 'none: histories are plain text (`holdfast dev` makes one)',
+    default: () => [],
+  }),
+  alertWebhookUrl: setting({
+    env: 'HOLDFAST_ALERT_WEBHOOK_URL',
+    key: 'alerts.webhook.url',
+    schema: text.refine(isWebhookUrl).nullable(),
+    expected: 'an `https://…` address without credentials (`http://` on this machine)',
+    fix: 'put what proves the sender into HOLDFAST_ALERT_WEBHOOK_SECRET, not into the address',
+    meaning: 'Where workers POST alerts, signed (operations.md has how to verify one). Needs the secret.',
+    defaultText: 'none: alerts are error lines in the log, or go to `alerts.deliver`',
+    default: () => null,
+  }),
+  alertWebhookSecrets: setting({
+    env: 'HOLDFAST_ALERT_WEBHOOK_SECRET',
+    key: null,
+    schema: webhookSecrets,
+    expected: 'comma-separated secrets, `whsec_` and 24 to 64 bytes in base64, newest first, at most 5',
+    fix: 'make one with `echo "whsec_$(openssl rand -base64 32)"`; to rotate, put the new one in front',
+    meaning: 'Signs alerts; a request carries one signature for each.',
+    defaultText: 'none',
     default: () => [],
   }),
   tenant: setting({

@@ -15,6 +15,7 @@ export interface Finding {
 }
 
 const DAY_MS = 86_400_000;
+const ALERTS_COUNTED_MAX = 1_000;
 /** temporal.api.enums.v1.TaskQueueType */
 const WORKFLOW_QUEUE = 1;
 
@@ -52,6 +53,7 @@ async function examineLedger(config: Config): Promise<Finding[]> {
         store,
         ok('audit', `${verdict.entries} entries in ${verdict.tasks} chains, all intact`),
         await waiting(ledger, config),
+        await alerts(ledger, config),
       ];
     const fix = 'keep the database as it is and find out who wrote to it';
     return [
@@ -78,6 +80,25 @@ async function waiting(ledger: Ledger, config: Config): Promise<Finding> {
     verdict: 'warning',
     found: `${rows.length} task(s) in needs_attention`,
     fix: 'holdfast tasks --status needs_attention, then holdfast task show and resolve',
+  };
+}
+
+/** What a person was to hear and has not (S9). */
+async function alerts(ledger: Ledger, { principal: { tenant } }: Config): Promise<Finding> {
+  const [dead, waiting] = await Promise.all(
+    (['dead', 'waiting'] as const).map((state) =>
+      ledger.alerts({ tenant, state, limit: ALERTS_COUNTED_MAX }),
+    ),
+  );
+  const failing = waiting?.filter(({ lastError }) => lastError !== null) ?? [];
+  const newest = dead?.[0] ?? failing[0];
+  const found = `${dead?.length ?? 0} given up, ${waiting?.length ?? 0} waiting`;
+  if (newest === undefined) return ok('alerts', found);
+  return {
+    check: 'alerts',
+    verdict: 'warning',
+    found: `${found}; alert ${newest.id} was not delivered: ${newest.lastError ?? 'no answer'}`,
+    fix: 'make the receiver answer, then holdfast alerts retry --all',
   };
 }
 

@@ -1,5 +1,6 @@
 /** The `holdfast` command line: which commands there are, and what happens when one throws. */
 import { Command, CommanderError, Option } from 'commander';
+import { addAlertCommands } from './commands/alerts.ts';
 import { addAuditCommands } from './commands/audit.ts';
 import { addCallCommand } from './commands/call.ts';
 import { addDemoCommand } from './commands/demo.ts';
@@ -58,6 +59,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
     addDemoCommand,
     addCallCommand,
     addTaskCommands,
+    addAlertCommands,
     addAuditCommands,
     addRehearseCommand,
     addOperationCommands,

@@ -104,7 +104,7 @@ export class HoldfastClient implements TaskClient {
       cancelAsked: facts.cancelRequested,
       nextEligibleAt: facts.nextEligibleAt,
       lastFailure: state?.lastFailure ?? row?.failure ?? null,
-      alerts: alerts.map(({ id: _id, sentAt: _sentAt, ...alert }) => alert),
+      alerts,
     };
   }
 

@@ -12,7 +12,7 @@ import type { TaskOutcome } from '../task/outcome.ts';
 import type { DecisionCode, DecisionKind, OpenApproval } from '../task/approval.ts';
 import type { Principal } from '../task/plan.ts';
 import type { AttemptView, TaskState } from '../task/state.ts';
-import type { Alert, AuditEntry } from '../ledger/ledger.ts';
+import type { AuditEntry, StoredAlert } from '../ledger/ledger.ts';
 
 export interface StartRequest {
   action: string;
@@ -50,7 +50,7 @@ export interface TaskDetail extends TaskAnswer {
   cancelAsked: boolean;
   nextEligibleAt: number | null;
   lastFailure: TaskState['lastFailure'];
-  alerts: (Alert & { createdAt: number })[];
+  alerts: StoredAlert[];
 }
 
 export interface MessageAnswer {

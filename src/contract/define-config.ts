@@ -35,14 +35,20 @@ export interface AlertMessage {
   createdAt: number;
 }
 
+export type AlertDelivery =
+  /** Throws to be called again, up to the bound in docs/limits.md. */
+  | { deliver(message: AlertMessage, signal: AbortSignal): Promise<void> }
+  /** Signed with HOLDFAST_ALERT_WEBHOOK_SECRET (docs/operations.md). */
+  | { webhook: { url: string } };
+
 export interface HoldfastConfig {
   /** What `implementAction` answered; each name once. At most 1,000. */
   actions: Action[];
   /** Runs once at every start of a worker, before it takes work, with the ledger's database: for the tables of transactional actions. Must be repeatable. */
   setup?(ledger: Kysely<unknown>): Promise<void>;
   auth?: { tokens: TokenDefinition[] };
-  /** Delivers alerts (S6.5) to a person's side of the world; throws to be called again. Default: an error line in the log. */
-  alerts?: { deliver(message: AlertMessage, signal: AbortSignal): Promise<void> };
+  /** How alerts (S6.5) get to a person's side of the world, one of both. Default: an error line in the log. */
+  alerts?: AlertDelivery;
   /** Bounds and waits of the gateway, in the unit the name ends in; docs/limits.md has the defaults. */
   limits?: { [Name in GatewayLimitName]?: number };
   gateway?: {
@@ -109,7 +115,15 @@ const configSchema = z.strictObject({
         .superRefine(checkTokens),
     })
     .optional(),
-  alerts: z.strictObject({ deliver: functionOf('an async function of the alert') }).optional(),
+  alerts: z
+    .strictObject({
+      deliver: functionOf('an async function of the alert').optional(),
+      webhook: z.strictObject({ url: z.unknown() }).optional(),
+    })
+    .refine(({ deliver, webhook }) => (deliver === undefined) !== (webhook === undefined), {
+      error: 'write either deliver or webhook',
+    })
+    .optional(),
   limits: z.partialRecord(z.enum(GATEWAY_LIMITS), z.int().min(0)).optional(),
   gateway: z
     .strictObject({ allowedHosts: z.array(words).optional(), allowedOrigins: z.array(words).optional() })

@@ -156,6 +156,20 @@ export const LIMITS = {
     why: 'It runs inside a workflow task, which the engine bounds.',
     beyond: 'the step is dispatched as an activity instead',
   },
+  slaMsMax: {
+    value: 365 * DAY_MS,
+    unit: 'ms',
+    what: '`deadlines.sla` (1 ms at least)',
+    why: 'It runs beside the task, which may wait for people as long.',
+    beyond: '`invalid_contract`',
+  },
+  alertAttemptsMax: {
+    value: 50,
+    unit: 'tries',
+    what: 'Deliveries of one alert, the waits between them doubling from 1 s to an hour: about 28 hours in all',
+    why: 'A sink that refuses for a day needs a person, and the others must not wait behind it.',
+    beyond: 'a dead letter, kept until `holdfast alerts retry`',
+  },
   transactionalMsMax: {
     value: 1_000,
     unit: 'ms',

@@ -45,7 +45,10 @@ export async function closeTask(unit: Unit, request: Request<'closeTask'>): Prom
       return { kind: 'closed', row: held.row };
     case 'reserved':
     case 'released':
-      if (record.task_end === null) close(unit, held, 'closeTask', request.attempt, request.end);
+      if (record.task_end === null) {
+        close(unit, held, 'closeTask', request.attempt, request.end);
+        if (request.alert) unit.alert(request.alert);
+      }
       return { kind: 'closed', row: held.row };
     default:
       return record.state satisfies never;

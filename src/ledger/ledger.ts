@@ -119,7 +119,9 @@ export interface Alert {
     | 'rollback_failed'
     | 'possible_duplicate'
     | 'approval_expired'
-    | 'approval_reminder';
+    | 'approval_reminder'
+    | 'approval_expiring'
+    | 'sla_missed';
   taskId: string;
   operationId: string;
   tenant: string;
@@ -207,6 +209,8 @@ export interface Transitions {
     attempt: number;
     end: TaskEnd;
     notes: AuditNote[];
+    /** Committed to the outbox with the end, where this call is the one that records it. */
+    alert?: Alert;
   }): Promise<
     | { kind: 'closed'; row: OperationRow }
     | { kind: 'inFlight'; row: OperationRow }
@@ -265,6 +269,22 @@ export interface OutboxMessage {
   token: string;
 }
 
+/** `waiting`: to be delivered, or being. `dead`: given up after too many tries, until a person says `redeliver`. */
+export type AlertState = 'waiting' | 'sent' | 'dead';
+
+/** An alert as the outbox keeps it, with what became of its delivery. */
+export interface StoredAlert extends Alert {
+  id: number;
+  state: AlertState;
+  createdAt: number;
+  sentAt: number | null;
+  deadAt: number | null;
+  /** Deliveries begun since it was written or last asked for again. */
+  attempts: number;
+  /** Why the newest try failed. */
+  lastError: string | null;
+}
+
 export interface ListFilter {
   tenant: string;
   open?: boolean;
@@ -304,16 +324,24 @@ export interface Ledger extends Transitions {
   getPayload(tenant: string, sha256: string): Promise<string | null>;
   /** S8.3: true and remembered when `fence` is the newest seen for `resource`; false when a newer one was. */
   advanceFence(resource: string, fence: number): Promise<boolean>;
-  /** S9: claims up to `limit` unsent messages for `leaseMs`. */
+  /** S9: claims up to `limit` messages that are due for `leaseMs`. */
   claimOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]>;
   markSent(id: number, token: string): Promise<boolean>;
-  giveBack(id: number, token: string, error: string): Promise<boolean>;
-  /** Alerts, newest first, sent or not. */
+  /** Due again after `delayMs`. `error` null: it was not tried, and the claim counts as no attempt. */
+  giveBack(id: number, token: string, error: string | null, delayMs: number): Promise<boolean>;
+  /** A dead letter from now on: no relay claims it. */
+  bury(id: number, token: string, error: string): Promise<boolean>;
+  /** Milliseconds until a message may be claimed, 0 where one may now; null when none waits. Changes nothing. */
+  outboxDueMs(): Promise<number | null>;
+  /** Has one alert (`id`, also a sent one), or every dead one, delivered again under its own id; audited. Answers the ids. */
+  redeliver(request: { tenant: string; id?: number; by: string }): Promise<number[]>;
+  /** Newest first. */
   alerts(filter: {
     tenant: string;
     taskId?: string;
+    state?: AlertState;
     limit?: number;
-  }): Promise<(Alert & { id: number; createdAt: number; sentAt: number | null })[]>;
+  }): Promise<StoredAlert[]>;
   /** Called once after each transaction of this process that wrote to the outbox. */
   onOutbox(listener: () => void): () => void;
   now(): Promise<number>;

@@ -175,6 +175,17 @@ const MIGRATIONS: readonly Migration[] = [
     statements: () => ['alter table operation add column edited text'],
     only: { sqlite: [], postgres: [] },
   },
+  {
+    version: 3,
+    name: 'alerts that wait for their next delivery, and dead letters',
+    statements: ({ integer }) => [
+      `alter table outbox add column due_at ${integer} not null default 0`,
+      `alter table outbox add column dead_at ${integer}`,
+      'drop index outbox_unsent',
+      'create index outbox_waiting on outbox (due_at, id) where sent_at is null and dead_at is null',
+    ],
+    only: { sqlite: [], postgres: [] },
+  },
 ];
 
 /** The schema that this code reads and writes. */

@@ -145,11 +145,7 @@ function ledgerOver(store: Store): Ledger {
     putPayload: (tenant, value) => inTransaction((tx) => putPayload(tx, tenant, value), 'repeat'),
     getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
     advanceFence: (resource, fence) => inTransaction((tx) => advanceFence(tx, resource, fence), 'repeat'),
-    claimOutbox: (limit, leaseMs) =>
-      inTransaction((tx) => outbox.claimOutbox(tx, store.kind, limit, leaseMs), 'report'),
-    markSent: (id, token) => inTransaction((tx) => outbox.markSent(tx, id, token), 'repeat'),
-    giveBack: (id, token, error) => inTransaction((tx) => outbox.giveBack(tx, id, token, error), 'report'),
-    alerts: (filter) => read((db) => outbox.alerts(db, filter)),
+    ...outboxOver({ store, run, inTransaction, read, announce }),
     onOutbox: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -158,6 +154,37 @@ function ledgerOver(store: Store): Ledger {
     check: () => guard(() => check(store)),
     migrate: () => guard(() => migrate(store)),
     close: () => guard(() => (closing ??= store.close())),
+  };
+}
+
+type OutboxMethods = Pick<
+  Ledger,
+  'claimOutbox' | 'markSent' | 'giveBack' | 'bury' | 'outboxDueMs' | 'redeliver' | 'alerts'
+>;
+
+interface OutboxPlace {
+  store: Store;
+  run: Run;
+  inTransaction: <T>(work: (tx: Tx) => Promise<T>, afterLostCommit: AfterLostCommit) => Promise<T>;
+  read: <T>(work: (db: Store['reads']) => Promise<T>) => Promise<T>;
+  announce: () => void;
+}
+
+function outboxOver({ store, run, inTransaction, read, announce }: OutboxPlace): OutboxMethods {
+  return {
+    claimOutbox: (limit, leaseMs) =>
+      inTransaction((tx) => outbox.claimOutbox(tx, store.kind, limit, leaseMs), 'report'),
+    markSent: (id, token) => inTransaction((tx) => outbox.markSent(tx, id, token), 'repeat'),
+    giveBack: (id, token, error, delayMs) =>
+      inTransaction((tx) => outbox.giveBack(tx, id, token, error, delayMs), 'report'),
+    bury: (id, token, error) => inTransaction((tx) => outbox.bury(tx, id, token, error), 'repeat'),
+    outboxDueMs: () => read(async (db) => outbox.dueMs(db, await store.now())),
+    redeliver: async (request) => {
+      const ids = await run((unit) => outbox.redeliver(unit, request));
+      if (ids.length > 0) announce();
+      return ids;
+    },
+    alerts: (filter) => read((db) => outbox.alerts(db, filter)),
   };
 }
 

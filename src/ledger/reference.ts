@@ -71,7 +71,7 @@ What happens when a transaction fails:
 | --- | --- |
 | serialization failure, deadlock | begins it anew, up to 5 times; nothing of the first is in the database |
 | connection lost before the commit was sent | the same |
-| connection lost during the commit | methods whose guards make a repeat find what the first did are repeated: \`reserve\`, \`refuse\`, \`release\`, \`fail\`, \`storeApplied\`, \`commit\`, \`mismatched\`, \`raiseAttention\`, \`finishRollback\`, \`releaseRollback\`, \`rollbackAttention\`, \`closeTask\`, \`recordLate\`, \`recover\`, \`recordEnd\`, \`appendAudit\`, \`putPayload\`, \`advanceFence\`, \`markSent\`. The others (\`claim\`, \`intend\`, \`claimRollback\`, \`resolve\`, \`claimOutbox\`, \`giveBack\`) answer \`ledger_unavailable\` with \`details.outcome\` \`unknown\`; the next, higher attempt reconciles |
+| connection lost during the commit | methods whose guards make a repeat find what the first did are repeated: \`reserve\`, \`refuse\`, \`release\`, \`fail\`, \`storeApplied\`, \`commit\`, \`mismatched\`, \`raiseAttention\`, \`finishRollback\`, \`releaseRollback\`, \`rollbackAttention\`, \`closeTask\`, \`recordLate\`, \`recover\`, \`recordEnd\`, \`appendAudit\`, \`putPayload\`, \`advanceFence\`, \`markSent\`, \`bury\`. The others (\`claim\`, \`intend\`, \`claimRollback\`, \`resolve\`, \`claimOutbox\`, \`giveBack\`, \`redeliver\`) answer \`ledger_unavailable\` with \`details.outcome\` \`unknown\`; the next, higher attempt reconciles |
 | anything, inside \`transaction(work)\` | never run again: what \`work\` did besides the database is not the ledger's to repeat |
 
 A driver's error reaches nobody: callers get \`ledger_unavailable\` with the driver's code and whether anything was changed, never SQL or

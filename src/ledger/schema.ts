@@ -93,6 +93,8 @@ interface OutboxTable {
   token: string | null;
   sent_at: number | null;
   last_error: string | null;
+  due_at: Generated<number>;
+  dead_at: number | null;
 }
 
 interface PayloadTable {

@@ -101,7 +101,10 @@ async function openPostgres(): Promise<Place> {
         'update operation set claimed_until = claimed_until - $1, attempt_deadline = attempt_deadline - $1',
         [ms],
       );
-      await database.query('update outbox set lease_until = lease_until - $1', [ms]);
+      await database.query(
+        'update outbox set lease_until = lease_until - $1, due_at = greatest(due_at - $1, 0)',
+        [ms],
+      );
     },
     raw: database.query,
     close: async () => {

@@ -25,6 +25,7 @@ function startRelay(deliver: AlertSink['deliver'], from: Ledger = ledger, idleMs
     sink: { deliver },
     idleMs,
     deliveryMs: 200,
+    retryMs: 1,
     random: () => 0,
   });
   relays.push(relay);
