@@ -4,6 +4,7 @@ import { HoldfastError } from '../contract/error.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Config } from '../../worker/index.ts';
+import { examineDeployment } from './doctor-deployment.ts';
 import type { GlobalOptions } from './program.ts';
 import { connectToTemporal, loadCommandConfig } from './session.ts';
 
@@ -113,6 +114,9 @@ async function examineEngine(config: Config): Promise<Finding[]> {
       ok('temporal', `namespace ${namespace}`),
       retention(retentionMs),
       await pollers(connection, config),
+      ...(config.deployment === null
+        ? []
+        : [await examineDeployment(connection, namespace, config.deployment)]),
     ];
   } catch (error) {
     return [fault('temporal', error, 'start `holdfast dev`, or set TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE')];

@@ -5,6 +5,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Finding } from '../../src/cli/doctor.ts';
+import { examineDeployment } from '../../src/cli/doctor-deployment.ts';
 import { applied, defineAction, implementAction, notApplied } from '../../src/index.ts';
 import { createTestHoldfast, openTestServer } from '../../src/testing/index.ts';
 import type { TaskAnswer } from '../../src/client/task-client.ts';
@@ -141,6 +143,19 @@ describe('workers as builds of a deployment', () => {
     const ended = await Promise.all(started.map(({ taskId }) => holdfast.client.wait(taskId, ann, WAIT)));
     expect(ended.map(({ status }) => status)).toEqual(keys.map(() => 'completed'));
     expect(ended.map(({ operationId }) => sentBy(operationId))).toEqual(keys.map(() => ['b']));
+
+    const looked = (buildId: string, name = NAME): Promise<Finding> =>
+      examineDeployment(server.env.connection, holdfast.namespace, {
+        name,
+        buildId,
+        versioning: 'auto-upgrade',
+      });
+    expect(await looked('b')).toMatchObject({ verdict: 'ok' });
+    expect(await looked('c')).toMatchObject({
+      verdict: 'warning',
+      found: 'build c of money gets no new task: b is current',
+    });
+    expect(await looked('c', 'misspelt')).toMatchObject({ verdict: 'warning' });
 
     await makeCurrent('c');
     const { taskId } = await pay('after', 1);

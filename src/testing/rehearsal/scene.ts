@@ -150,11 +150,13 @@ export class Scene {
 
   /** What was under way is over; then, for longer than any retry would wait, nothing begins (S7.2). */
   async standsStill(): Promise<void> {
-    await this.until(
+    const held = await this.until(
       ({ interrupted, attempts, status }) =>
         status === 'needs_attention' ||
         (interrupted === true && attempts.every(({ finishedAt }) => finishedAt !== null)),
     );
+    const mayEnd = held.status === 'needs_attention' || this.props.terms.retries === 0;
+    this.expect(held.interrupted === true || mayEnd, `it went on while it was interrupted: ${held.status}`);
     const before = { ...this.part.calls };
     await sleep(HOLD_MS);
     const { execute, rollback } = this.part.calls;
