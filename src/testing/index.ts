@@ -6,4 +6,6 @@ export type { TestServer, TestServerKind } from './test-server.ts';
 export { rehearsalMarkdown } from './rehearsal/markdown.ts';
 export { rehearse } from './rehearsal/rehearse.ts';
 export type { RehearseOptions } from './rehearsal/rehearse.ts';
-export type { RehearsalReport, ScenarioReport } from './rehearsal/report.ts';
+export { rehearseProcedure } from './rehearsal/procedure/rehearse-procedure.ts';
+export type { RehearseProcedureOptions } from './rehearsal/procedure/rehearse-procedure.ts';
+export type { RehearsalReport, ScenarioReport, StepReport } from './rehearsal/report.ts';

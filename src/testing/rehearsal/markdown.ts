@@ -8,9 +8,10 @@ export function rehearsalMarkdown(report: RehearsalReport): string {
       summary(report),
       facts(report),
       '## What the target counted',
-      'Each line is an operation of its own, under a key of its own, run by a real worker on a real Temporal server. *Effects* and ' +
-        '*undone* are the target’s own count of that operation, asked again when the rehearsal was over.',
+      'Each line is a task of its own, under a key of its own, run by a real worker on a real Temporal server. *Effects* and ' +
+        '*undone* are the target’s own count of its operations, asked again when the rehearsal was over.',
       results(report),
+      ...stepsPart(report),
       ...brokenPart(report),
       ...skippedPart(report),
       '## What this does not show',
@@ -59,6 +60,26 @@ function results({ scenarios }: RehearsalReport): string {
     each.verdict === 'kept' ? 'kept' : '**broken**',
   ]);
   return table(['scenario', 'rules', 'effects', 'undone', 'end', 'audit', 'promise'], rows);
+}
+
+/** Of a procedure: what each step's own target counted. */
+function stepsPart({ scenarios }: RehearsalReport): string[] {
+  const rows = scenarios.flatMap(({ scenario, steps = [] }) =>
+    steps.map(({ step, action, said, effects, undone, operationId }) => [
+      scenario,
+      step,
+      action,
+      said ?? 'never begun',
+      number(effects),
+      number(undone),
+      code(operationId),
+    ]),
+  );
+  if (rows.length === 0) return [];
+  return [
+    '## Step by step',
+    table(['scenario', 'step', 'action', 'the task says', 'effects', 'undone', 'operation'], rows),
+  ];
 }
 
 function brokenPart({ broken }: RehearsalReport): string[] {

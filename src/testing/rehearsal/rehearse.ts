@@ -14,6 +14,7 @@ import { redact } from '../../contract/redact.ts';
 import type { Rehearsal } from '../../contract/rehearsal.ts';
 import type { JsonObject } from '../../task/json.ts';
 import type { Plan } from '../../task/plan.ts';
+import { approvalInWords } from './approval-in-words.ts';
 import { oracleOf } from './oracle.ts';
 import { perform } from './perform.ts';
 import { playAll } from './programme.ts';
@@ -21,7 +22,6 @@ import type { Play } from './programme.ts';
 import type { RehearsalReport, ScenarioReport } from './report.ts';
 import { Stage } from './stage.ts';
 import type { StageOptions } from './stage.ts';
-import type { Terms } from './terms.ts';
 
 export interface RehearseOptions extends Partial<Rehearsal>, StageOptions {
   /** Only scenarios whose group or name contains this. The clean run is always there. */
@@ -42,7 +42,7 @@ const AT_ONCE_MAX = 32;
 export async function rehearse(action: Action, options: RehearseOptions = {}): Promise<RehearsalReport> {
   const { argsOf, rehearsal, approval } = directions(action, options);
   const startedAt = Date.now();
-  const stage = await Stage.open(action, approval, options);
+  const stage = await Stage.open({ rehearsed: action, actions: [action] }, approval, options);
   try {
     const oracle = oracleOf(rehearsal, action.contract, stage.holdfast.ledger);
     const play: Play = (entry, clean) => {
@@ -124,7 +124,7 @@ async function reported(stage: Stage, { contract }: Action, found: Found): Promi
     lookup: stage.terms.lookup,
     rollback: contract.rollback.kind,
     onCancel: contract.onCancel,
-    approval: approvalInWords(stage.terms),
+    approval: approvalInWords(stage.terms.approval),
     args: redact(args, contract.sensitive.input) as JsonObject,
     ok: broken.length === 0,
     broken,
@@ -136,12 +136,4 @@ async function reported(stage: Stage, { contract }: Action, found: Found): Promi
     node: process.version,
     audit: await stage.holdfast.ledger.audit({ tenant: stage.principal.tenant, limit: 100_000 }),
   };
-}
-
-function approvalInWords({ approval }: Terms): string {
-  if (approval === null) return 'nobody';
-  const { quorum, roles, onExpiry, challenge } = approval;
-  const who = roles.length === 0 ? 'anybody but the requester' : roles.join(' or ');
-  const how = challenge === null ? '' : ', typing back a phrase';
-  return `${quorum} of ${who}${how}; when nobody decides in time: ${onExpiry}`;
 }

@@ -27,9 +27,23 @@ export interface ScenarioReport {
   alerts: string[];
   audit: { intact: boolean; entries: number; lastHash: string | null };
   durationMs: number;
+  /** Of a procedure: each step, in the order they began. The counts above are their sums. */
+  steps?: StepReport[];
+}
+
+export interface StepReport {
+  step: string;
+  action: string;
+  operationId: string;
+  /** What the task says of it: `applied`, `rolled_back`, `none`; null where it never began. */
+  said: string | null;
+  effects: number | null;
+  undone: number | null;
+  calls: Partial<Record<HandlerName, number>>;
 }
 
 export interface RehearsalReport {
+  /** Its name, or a procedure's. */
   action: string;
   contractVersion: number;
   effect: string;

@@ -3,11 +3,13 @@
  *
  * Invariants:
  * 1. Only handlers that exist are wrapped, so that the plan promises what the user's action promises.
- * 2. An operation is found by its own id or by its rollback's; one nobody wrote a script for is a programmer error.
+ * 2. An operation is found by its own id, by its rollback's, or by its task; one nobody wrote a script for is a programmer
+ *    error.
  * 3. Without a hook the real handler runs, and its answer is passed on as it is.
  */
 import { rollbackOperationId } from '../../contract/ids.ts';
 import type { AnyHandlers } from '../../contract/handlers.ts';
+import type { JsonObject } from '../../task/json.ts';
 import type { FaultPlace, FaultPoint, FaultPoints } from '../../operation/faults.ts';
 
 export type HandlerName = keyof Required<AnyHandlers>;
@@ -69,18 +71,26 @@ export function onceAt(
 export interface Part {
   script: Script;
   calls: Partial<Record<HandlerName, number>>;
+  /** What its handlers were given, once they were. */
+  input?: JsonObject;
 }
 
 export class Scripts {
   readonly #parts = new Map<string, Part>();
+  readonly #tasks = new Map<string, (operationId: string) => Part>();
 
   add(operationId: string, part: Part): void {
     this.#parts.set(operationId, part);
     this.#parts.set(rollbackOperationId(operationId), part);
   }
 
+  /** For operations of that task that have no script of their own. */
+  addTask(taskId: string, partOf: (operationId: string) => Part): void {
+    this.#tasks.set(taskId, partOf);
+  }
+
   readonly faults: FaultPoints = async (place) => {
-    await this.#partOf(place.operationId).script.at?.(place);
+    await this.#partOf(place).script.at?.(place);
   };
 
   /** The same handlers under their scripts. */
@@ -94,7 +104,9 @@ export class Scripts {
 
   #call(name: HandlerName, handler: Handler, owner: AnyHandlers, given: unknown[]): Promise<unknown> {
     const context = given.at(-1) as Context;
-    const part = this.#partOf(context.originalOperationId ?? context.operationId);
+    const operationId = context.originalOperationId ?? context.operationId;
+    const part = this.#partOf({ operationId, taskId: context.taskId });
+    part.input ??= (name === 'lookup' ? context.input : given[0]) as JsonObject;
     const turn = (part.calls[name] ?? 0) + 1;
     part.calls[name] = turn;
     const real = (signal = context.signal): Promise<unknown> =>
@@ -103,8 +115,8 @@ export class Scripts {
     return hook ? hook({ turn, signal: context.signal, real }) : real();
   }
 
-  #partOf(operationId: string): Part {
-    const part = this.#parts.get(operationId);
+  #partOf({ operationId, taskId }: Pick<FaultPlace, 'operationId' | 'taskId'>): Part {
+    const part = this.#parts.get(operationId) ?? this.#tasks.get(taskId)?.(operationId);
     if (part === undefined) throw new Error(`no script was written for ${operationId}`);
     return part;
   }
@@ -114,5 +126,8 @@ type Handler = (...given: unknown[]) => unknown;
 interface Context {
   operationId: string;
   originalOperationId?: string;
+  taskId: string;
   signal: AbortSignal;
+  /** Given to a look-up alone. */
+  input?: unknown;
 }

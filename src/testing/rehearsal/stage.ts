@@ -21,6 +21,9 @@ import { Scripts } from './scripts.ts';
 import { rehearsable, termsOf } from './terms.ts';
 import type { Terms } from './terms.ts';
 
+const hasSecrets = ({ contract: { sensitive } }: Action): boolean =>
+  sensitive.input.length + sensitive.output.length > 0;
+
 /** What a task may take beyond its own deadlines, on a busy machine. */
 const PATIENCE_MS = 60_000;
 
@@ -33,30 +36,38 @@ export interface StageOptions {
   setup?(ledger: Kysely<unknown>): Promise<void>;
 }
 
+/** What is on stage. */
+export interface Cast {
+  /** What is called. */
+  rehearsed: Action;
+  /** Whose handlers are called: the same, or those of a procedure's steps. */
+  actions: readonly Action[];
+}
+
 export class Stage {
   readonly terms: Terms;
   readonly holdfast: TestHoldfast;
-  readonly action: Action;
+  readonly scripts: Scripts;
   /** Keys mean something within a tenant alone: rehearsals on one server or store never meet. */
   readonly principal = { tenant: `rehearsal-${randomUUID()}`, subject: 'rehearsal', roles: [] };
-  readonly #scripts: Scripts;
+  readonly #rehearsed: Action;
   readonly #hashKey: Uint8Array | undefined;
 
   private constructor(
-    action: Action,
+    rehearsed: Action,
     terms: Terms,
     scripts: Scripts,
     holdfast: TestHoldfast,
     hashKey: Uint8Array | undefined,
   ) {
-    this.action = action;
+    this.#rehearsed = rehearsed;
     this.terms = terms;
-    this.#scripts = scripts;
+    this.scripts = scripts;
     this.holdfast = holdfast;
     this.#hashKey = hashKey;
   }
 
-  static async open(given: Action, approval: PlanApproval | null, options: StageOptions): Promise<Stage> {
+  static async open(given: Cast, approval: PlanApproval | null, options: StageOptions): Promise<Stage> {
     if (options.server?.kind === 'time-skipping') {
       throw new HoldfastError(
         'invalid_configuration',
@@ -64,13 +75,13 @@ export class Stage {
       );
     }
     const scripts = new Scripts();
-    const { contract } = rehearsable(given);
-    const action: Action = Object.freeze({ contract, handlers: scripts.direct(given.handlers) });
-    const isSecret = contract.sensitive.input.length + contract.sensitive.output.length > 0;
+    const rehearsed = rehearsable(given.rehearsed, scripts);
+    const actions = given.actions.map((action) => rehearsable(action, scripts));
+    const isSecret = [rehearsed, ...actions].some(hasSecrets);
     const encryptionKey = isSecret ? randomBytes(32).toString('base64') : undefined;
     const hashKey = deriveHmacKey(parseEncryptionKeys(encryptionKey)) ?? undefined;
     const holdfast = await createTestHoldfast({
-      actions: [action],
+      actions,
       worker: false,
       faults: scripts.faults,
       // A running server's client has no key for this rehearsal's secrets.
@@ -86,7 +97,7 @@ export class Stage {
       await holdfast.close();
       throw error;
     }
-    return new Stage(action, termsOf(given, approval), scripts, holdfast, hashKey);
+    return new Stage(rehearsed, termsOf(given.rehearsed, approval), scripts, holdfast, hashKey);
   }
 
   /** An operation of its own, under a contract of its own. */
@@ -96,7 +107,7 @@ export class Stage {
     contractOf: (contract: ActionContract) => ActionContract,
     clean: CleanRun | undefined,
   ): Scene {
-    const action: Action = { ...this.action, contract: contractOf(this.action.contract) };
+    const action: Action = { ...this.#rehearsed, contract: contractOf(this.#rehearsed.contract) };
     const { attemptMs, verifyMs, settleMs } = action.contract.deadlines;
     const scene = new Scene({
       action,
@@ -111,7 +122,7 @@ export class Stage {
       hashKey: this.#hashKey,
       patienceMs: PATIENCE_MS + 2 * (attemptMs + settleMs) + verifyMs,
     });
-    this.#scripts.add(scene.operationId, scene.part);
+    this.scripts.add(scene.operationId, scene.part);
     return scene;
   }
 

@@ -9,6 +9,7 @@ import type { ActionContract } from '../../contract/define-action.ts';
 import { handlersPresent } from '../../contract/implement-action.ts';
 import type { Action } from '../../contract/implement-action.ts';
 import type { PlanApproval } from '../../task/plan.ts';
+import type { Scripts } from './scripts.ts';
 
 /** Each retry is a wait; three show what the rest would. */
 const RETRIES_MAX = 3;
@@ -60,11 +61,11 @@ function whyNot({ kind, reason }: ActionContract['rollback']): string {
   return reason ?? (kind === 'outOfBand' ? 'a person undoes it' : 'nothing is undone');
 }
 
-/** The action as the rehearsal calls it. Always dispatched: every fault point is passed there. */
-export function rehearsable({ contract, handlers }: Action): Action {
+/** The action as the rehearsal calls it, under scripts. Always dispatched: every fault point is passed there. */
+export function rehearsable({ contract, handlers }: Action, scripts: Pick<Scripts, 'direct'>): Action {
   const { deadlines, retry, ...rest } = contract;
   return Object.freeze({
-    handlers,
+    handlers: scripts.direct(handlers),
     contract: Object.freeze({
       ...rest,
       inline: false as const,

@@ -1,0 +1,23 @@
+/** One scenario of a procedure: what is done to which of its steps, and how it may end. Data, no I/O. */
+import type { TaskAnswer } from '../../../client/task-client.ts';
+import type { End } from '../endings.ts';
+import type { Script } from '../scripts.ts';
+import type { Terms } from '../terms.ts';
+import type { CourseStep } from './course.ts';
+import type { ProcedureScene } from './procedure-scene.ts';
+
+/** A step of the clean run, with what its action promises. */
+export interface KnownStep extends CourseStep {
+  terms: Terms;
+}
+
+export interface ProcedureScenario {
+  group: string;
+  name: string;
+  rules: readonly string[];
+  /** What is done to steps, by their names. */
+  scripts(scene: ProcedureScene): Record<string, Script>;
+  /** Default: start, and wait until the task has ended or needs a person. */
+  drive?(scene: ProcedureScene): Promise<TaskAnswer>;
+  allowed: readonly End[];
+}

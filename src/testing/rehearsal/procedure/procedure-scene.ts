@@ -1,0 +1,133 @@
+/** One run of a procedure on stage: its steps under their scripts, the people it asks, and what was seen of it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TaskAnswer, TaskDetail } from '../../../client/task-client.ts';
+import { operationIdOf, rollbackOperationId } from '../../../contract/ids.ts';
+import type { TaskEffect } from '../../../task/outcome.ts';
+import { yesTo } from '../people.ts';
+import type { Scene } from '../scene.ts';
+import type { Part, Script } from '../scripts.ts';
+import type { Stage } from '../stage.ts';
+import { courseOf } from './course.ts';
+import type { Course, CourseStep, Told } from './course.ts';
+
+/** Longer than a step that was not held back would need to begin. */
+const HOLD_MS = 1_000;
+const LOOK_MS = 50;
+/** More approvals than that are no procedure's. */
+const ASKED_MAX = 100;
+const TERMINAL = ['completed', 'failed', 'cancelled'];
+
+/** What a procedure's task says of a step. */
+export interface StepSaid {
+  step: string;
+  effect: TaskEffect | null;
+}
+
+export class ProcedureScene {
+  readonly scene: Scene;
+  /** Steps in the order in which their rollback was first called. */
+  readonly undone: string[] = [];
+  readonly #stage: Stage;
+  readonly #known = new Map<string, string>();
+  readonly #parts = new Map<string, Part>();
+
+  constructor(scene: Scene, stage: Stage, steps: readonly CourseStep[]) {
+    this.scene = scene;
+    this.#stage = stage;
+    for (const each of steps) this.#know(each);
+    stage.scripts.addTask(scene.taskId, (operationId) => this.partOf(operationId));
+  }
+
+  /** S1.2: the operation of a step. */
+  operationIdOf({ step, action }: Pick<CourseStep, 'step' | 'action'>): string {
+    return operationIdOf(this.#stage.principal.tenant, action, `${this.scene.taskId}/${step}`);
+  }
+
+  /** What is done to a step. */
+  direct(step: CourseStep, script: Script): void {
+    const part = this.partOf(this.operationIdOf(step));
+    const { rollback } = script;
+    part.script = {
+      ...script,
+      rollback: (call) => {
+        if (call.turn === 1) this.undone.push(step.step);
+        return rollback ? rollback(call) : call.real();
+      },
+    };
+  }
+
+  partOf(operationId: string): Part {
+    const id = this.#known.get(operationId) ?? operationId;
+    const part = this.#parts.get(id) ?? { script: {}, calls: {} };
+    this.#parts.set(id, part);
+    return part;
+  }
+
+  #know(step: CourseStep): void {
+    const operationId = this.operationIdOf(step);
+    this.#known.set(operationId, operationId);
+    this.#known.set(rollbackOperationId(operationId), operationId);
+    this.direct(step, {});
+  }
+
+  call(): Promise<TaskAnswer> {
+    return this.scene.call();
+  }
+
+  /** Until it has ended or is in need of a person; whoever is asked for an approval says yes. */
+  async wait(): Promise<TaskAnswer> {
+    for (let asked = 0; asked < ASKED_MAX; asked += 1) {
+      const answer = await this.scene.wait();
+      if (answer.status !== 'awaiting_approval') return answer;
+      await this.#approve(answer);
+    }
+    throw new Error(`it asked for more than ${ASKED_MAX} approvals`);
+  }
+
+  /** Until it is so, or has ended; approvals are given meanwhile. */
+  async until(isSo: (detail: TaskDetail) => boolean): Promise<TaskDetail> {
+    for (;;) {
+      const detail = await this.scene.until((each) => isSo(each) || each.status === 'awaiting_approval');
+      if (isSo(detail) || TERMINAL.includes(detail.status)) return detail;
+      await this.#approve(detail);
+      await sleep(LOOK_MS);
+    }
+  }
+
+  /** Interrupted, and for a while none of these steps begins (S7.2). */
+  async holdsBack(steps: readonly CourseStep[]): Promise<void> {
+    await this.until(({ interrupted }) => interrupted === true);
+    await sleep(HOLD_MS);
+    const { client, principal } = this.scene.props;
+    const { status } = await client.get(this.scene.taskId, principal);
+    this.scene.expect(!TERMINAL.includes(status), `it went on while it was interrupted: ${status}`);
+    for (const step of steps) {
+      const { execute } = this.partOf(this.operationIdOf(step)).calls;
+      this.scene.expect(execute === undefined, `step ${step.step} began while it was interrupted`);
+    }
+  }
+
+  async #approve(answer: TaskAnswer): Promise<void> {
+    const { client, principal } = this.scene.props;
+    const asked = answer.approval ?? (await client.detail(this.scene.taskId, principal)).approval;
+    if (!asked) return;
+    for (let number = asked.approvedBy.length + 1; number <= asked.quorum; number += 1) {
+      const by = { tenant: principal.tenant, subject: `rehearsal-approver-${number}`, roles: asked.roles };
+      const { accepted, code, message } = await client.decide(this.scene.taskId, by, yesTo(asked));
+      if (!accepted && code !== 'already_decided')
+        throw new Error(
+          `approver ${number} of ${asked.callId} was refused: ${code}. ${message ?? ''}`.trim(),
+        );
+    }
+  }
+
+  /** As the task tells it. */
+  async seen(): Promise<{ course: Course; steps: StepSaid[] }> {
+    const handle = this.#stage.holdfast.temporal.workflow.getHandle(this.scene.taskId);
+    const [events, state] = await Promise.all([
+      handle.query<Told[]>('events'),
+      handle.query<{ steps?: StepSaid[] }>('task'),
+    ]);
+    return { course: courseOf(events), steps: state.steps ?? [] };
+  }
+}

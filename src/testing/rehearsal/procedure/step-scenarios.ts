@@ -1,0 +1,227 @@
+/**
+ * What is rehearsed of a procedure (S6.3): each step fails, is lost, is interrupted and is cancelled over, and each undo
+ * goes wrong. Made from the steps of its clean run. Pure.
+ *
+ * A procedure may catch what a step throws and go on, so where a step fails it may also end as completed; what each
+ * step's target counts is then held against what the task says of it.
+ */
+import { ActionFailure, mismatch } from '../../../contract/handlers.ts';
+import { END } from '../endings.ts';
+import type { End } from '../endings.ts';
+import { afterDone, afterNothing, withRetry } from '../scenarios/doubt.ts';
+import { POINTS } from '../scenarios/points.ts';
+import { crashOnceAt, onceAt } from '../scripts.ts';
+import type { Script } from '../scripts.ts';
+import type { KnownStep, ProcedureScenario } from './procedure-scenario.ts';
+
+const no = (): Promise<never> => Promise.reject(ActionFailure.permanent('rehearsed: refused'));
+const refused: Script = { execute: no };
+
+const reset = (): Error => new Error('rehearsed: the connection was reset');
+
+/** What of these is left when everything that can be undone was; `none` where they have no effect. */
+function undoingEnds(steps: readonly KnownStep[], whenNone: End, whenUndone: End): End[] {
+  const effects = steps.filter(({ terms }) => terms.effect !== 'safe');
+  if (effects.length === 0) return [whenNone];
+  return effects.every(({ terms }) => terms.noRollback === null) ? [whenUndone] : [END.person];
+}
+
+const failedAfter = (steps: readonly KnownStep[]): End[] => [
+  ...undoingEnds(steps, END.refused, END.undone),
+  END.completed,
+];
+const cancelledAfter = (steps: readonly KnownStep[]): End[] =>
+  undoingEnds(steps, END.cancelled, END.cancelledAndUndone);
+
+export function scenariosOf(steps: readonly KnownStep[]): ProcedureScenario[] {
+  return [
+    ...steps.flatMap((step) => crashes(step)),
+    ...steps.flatMap((step) => failures(step, before(step, steps))),
+    ...undoing(steps),
+    ...steps.flatMap((step) => cancels(step, before(step, steps))),
+    ...steps.map((step) => interrupt(step, steps)),
+    ...deliveries,
+  ];
+}
+
+/** Steps that may stand when this one ends: all that had not begun after it. */
+function before(step: KnownStep, steps: readonly KnownStep[]): KnownStep[] {
+  return steps.filter((each) => each !== step && !each.after.includes(step.step));
+}
+
+const crashes = ({ step, terms }: KnownStep): ProcedureScenario[] =>
+  POINTS.map(({ point, where }) => ({
+    group: 'crash',
+    name: `${step}: crash ${where}`,
+    rules: ['S2.11'],
+    scripts: () => ({ [step]: { at: crashOnceAt('effect', point) } }),
+    allowed: {
+      before_claim: () => [END.completed],
+      after_intent: afterNothing,
+      after_effect: afterDone,
+      after_verify: afterDone,
+      after_commit: () => [END.completed],
+    }[point](terms),
+  }));
+
+function failures(own: KnownStep, standing: KnownStep[]): ProcedureScenario[] {
+  const { step, terms } = own;
+  const lost: Script = {
+    execute: async ({ turn, real }) => {
+      const answer = await real();
+      if (turn === 1) throw reset();
+      return answer;
+    },
+  };
+  const unlike: Script = {
+    verify: async ({ real }) => {
+      await real();
+      return mismatch('rehearsed: not what was asked for');
+    },
+  };
+  return [
+    {
+      group: 'failure',
+      name: `${step}: refused for good`,
+      rules: ['S6.3', 'S5'],
+      scripts: () => ({ [step]: refused }),
+      allowed: failedAfter(standing),
+    },
+    {
+      group: 'failure',
+      name: `${step}: answer lost once`,
+      rules: ['S6.3', 'S2.4'],
+      scripts: () => ({ [step]: lost }),
+      allowed: [...withRetry(terms, afterDone(terms)), ...(terms.retries > 0 ? [] : failedAfter(standing))],
+    },
+    ...(terms.noVerify === null
+      ? [
+          {
+            group: 'failure',
+            name: `${step}: not as promised when read back`,
+            rules: ['S6.3', 'S2.6'],
+            scripts: () => ({ [step]: unlike }),
+            allowed: failedAfter(terms.transactional ? standing : [...standing, own]),
+          },
+        ]
+      : []),
+  ];
+}
+
+/** Everything before the last effect is undone, since that is refused; and that goes wrong. */
+function undoing(steps: readonly KnownStep[]): ProcedureScenario[] {
+  const last = steps.at(-1);
+  if (last === undefined) return [];
+  const ends = failedAfter(before(last, steps));
+  const undoable = before(last, steps).filter(({ terms }) => terms.noRollback === null);
+  const fails = (name: string, step: string, script: Script, allowed: readonly End[]): ProcedureScenario => ({
+    group: 'rollback',
+    name: `${step}: ${name}`,
+    rules: ['S6.3', 'S6.2'],
+    scripts: () => ({ [last.step]: refused, [step]: script }),
+    allowed,
+  });
+  return undoable.flatMap(({ step, terms: { retries } }) => [
+    fails(
+      'undone, failing once',
+      step,
+      { rollback: ({ turn, real }) => (turn === 1 ? Promise.reject(reset()) : real()) },
+      retries > 0 ? ends : [END.person, END.completed],
+    ),
+    fails(
+      'undone, crash between call and verify',
+      step,
+      { at: crashOnceAt('rollback', 'after_effect') },
+      ends,
+    ),
+    fails('undoing is refused for good', step, { rollback: no }, [END.person, END.completed]),
+  ]);
+}
+
+function cancels(own: KnownStep, standing: KnownStep[]): ProcedureScenario[] {
+  const { step, terms } = own;
+  const reached = cancelledAfter([...standing, own]);
+  if (terms.transactional) return [];
+  return [
+    {
+      group: 'cancel',
+      name: `${step}: cancelled during the call`,
+      rules: ['S6.3', 'S7.4'],
+      scripts: ({ scene }) => ({
+        [step]: {
+          execute: async ({ turn, real }) => {
+            if (turn > 1) return real();
+            const [answer] = await Promise.all([real(), scene.cancel()]);
+            return answer;
+          },
+        },
+      }),
+      allowed:
+        terms.cancelAttempt === 'finish' ? reached : [...reached, ...cancelledAfter(standing), END.person],
+    },
+    {
+      group: 'cancel',
+      name: `${step}: cancelled after the commit`,
+      rules: ['S6.3', 'S7.4'],
+      scripts: ({ scene }) => ({
+        [step]: { at: onceAt('effect', 'after_commit', async () => void (await scene.cancel())) },
+      }),
+      allowed: reached,
+    },
+  ];
+}
+
+function interrupt(step: KnownStep, steps: readonly KnownStep[]): ProcedureScenario {
+  const later = steps.filter(({ after }) => after.includes(step.step));
+  return {
+    group: 'interrupt',
+    name: `${step.step}: interrupted during the call`,
+    rules: ['S6.3', 'S7.2'],
+    scripts: ({ scene }) => ({
+      [step.step]: {
+        execute: async ({ turn, real }) => {
+          if (turn > 1) return real();
+          const [answer] = await Promise.all([real(), scene.interrupt()]);
+          return answer;
+        },
+      },
+    }),
+    drive: async (scene) => {
+      await scene.call();
+      await scene.holdsBack(later);
+      await scene.scene.resume();
+      return scene.wait();
+    },
+    allowed: [END.completed],
+  };
+}
+
+const deliveries: ProcedureScenario[] = [
+  {
+    group: 'delivery',
+    name: 'the same key twice at once',
+    rules: ['S1.5', 'S6.3'],
+    scripts: () => ({}),
+    drive: async (scene) => {
+      const { otherClient } = scene.scene.props;
+      await Promise.all([scene.call(), scene.scene.call(otherClient)]);
+      return scene.wait();
+    },
+    allowed: [END.completed],
+  },
+  {
+    group: 'delivery',
+    name: 'the same key again after the end',
+    rules: ['S1.5', 'S6.3'],
+    scripts: () => ({}),
+    drive: async (scene) => {
+      await scene.call();
+      const answer = await scene.wait();
+      const again = await scene.scene.call(scene.scene.props.otherClient);
+      scene.scene.expect(again.taskId === answer.taskId, 'the repeated call met another task');
+      scene.scene.expect(again.replayed, 'the repeated call was not answered as a replay');
+      return answer;
+    },
+    allowed: [END.completed],
+  },
+];
