@@ -27,7 +27,7 @@ export const FULL: Size = {
   ledger: { turns: 300, seconds: 60 },
   reads: { turns: 1_000, seconds: 60 },
   tools: { turns: 200, seconds: 60 },
-  waitingTasks: [1_000, 3_000],
+  waitingTasks: [1_000, 10_000],
   longRunCalls: 20_000,
 };
 

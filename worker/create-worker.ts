@@ -38,7 +38,7 @@ export interface WorkerOptions {
   hints?: Hints;
   /** Default: the log. */
   alerts?: AlertSink;
-  /** Default 300. */
+  /** Default 150. */
   maxCachedWorkflows?: number;
   /** Default 40. */
   activitySlots?: number;
@@ -121,7 +121,7 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     }),
     sinks: hintSinks(hints),
     dataConverter: dataConverterOf(options.encryptionKeys),
-    maxCachedWorkflows: options.maxCachedWorkflows ?? 300,
+    maxCachedWorkflows: options.maxCachedWorkflows ?? 150,
     maxConcurrentActivityTaskExecutions: options.activitySlots ?? 40,
     // Not maxConcurrentActivityTaskPolls: SDK 1.24 documents it and ignores it, and polls ten times.
     activityTaskPollerBehavior: { type: 'simple-maximum', maximum: ACTIVITY_POLLS },

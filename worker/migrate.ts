@@ -1,5 +1,6 @@
 /** Prepares the two stores: the ledger's schema and the namespace's search attributes. Safe to repeat and to race. */
 import type { Connection } from '@temporalio/client';
+import { HoldfastError } from '../src/contract/error.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
 import { SEARCH_ATTRIBUTES } from '../workflows/messages.ts';
 
@@ -37,14 +38,38 @@ export async function migrate(
   };
 }
 
+/**
+ * Throws `engine_unprepared` naming what is missing: a task that sets an attribute nobody registered stands still until
+ * somebody does. Says nothing where the namespace does not tell (a hosted one without operator access).
+ */
+export async function checkSearchAttributes(
+  connection: AttributeConnection,
+  namespace: string,
+): Promise<void> {
+  const missing = await missingSearchAttributes(connection, namespace).catch(() => []);
+  if (missing.length === 0) return;
+  throw new HoldfastError(
+    'engine_unprepared',
+    `Namespace ${namespace} lacks the search attributes ${missing.join(', ')}.`,
+    { details: { namespace, missing } },
+  );
+}
+
 async function registerSearchAttributes(
   connection: AttributeConnection,
   namespace: string,
 ): Promise<string[]> {
-  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing = Object.keys(SEARCH_ATTRIBUTE_TYPES).filter((name) => !(name in (customAttributes ?? {})));
+  const missing = await missingSearchAttributes(connection, namespace);
   for (const name of missing) await addSearchAttribute(connection, namespace, name);
   return missing;
+}
+
+async function missingSearchAttributes(
+  connection: AttributeConnection,
+  namespace: string,
+): Promise<string[]> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  return Object.keys(SEARCH_ATTRIBUTE_TYPES).filter((name) => !(name in (customAttributes ?? {})));
 }
 
 /** One of Holdfast's; it may be there already. */

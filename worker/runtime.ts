@@ -19,7 +19,7 @@ import { startWorker } from './create-worker.ts';
 import type { HoldfastWorker } from './create-worker.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { createLogger, temporalLogger } from './logger.ts';
-import { migrate } from './migrate.ts';
+import { checkSearchAttributes, migrate } from './migrate.ts';
 import type { AlertSink } from './outbox-relay.ts';
 import { CONFIG } from './settings.ts';
 import { runSetup } from './setup.ts';
@@ -51,7 +51,7 @@ export interface Holdfast {
 
 type EngineConnection = { connection: Connection | NativeConnection; native: NativeConnection | null };
 
-/** Throws `engine_unavailable`, `ledger_unavailable`, `ledger_unsuitable`; leaves nothing open then. */
+/** Throws `engine_unavailable`, `engine_unprepared`, `ledger_unavailable`, `ledger_unsuitable`; leaves nothing open then. */
 export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
   const { config } = options;
   const log = options.log ?? createLogger({ level: config.logLevel });
@@ -66,7 +66,7 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     closers.push(() => engine.connection.close());
     const { namespace } = config.temporal;
     if (options.migrate) await migrate(ledger, engine.connection, namespace);
-    else await ledger.check();
+    else await Promise.all([ledger.check(), checkSearchAttributes(engine.connection, namespace)]);
     const hints = createHints();
     const temporal = new Client({
       connection: engine.connection,

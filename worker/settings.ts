@@ -121,8 +121,8 @@ export const CONFIG = {
     expected: 'a whole number from 2 to 100000',
     fix: 'allow about 0.4 MB of memory for each',
     meaning: 'Tasks a worker keeps in memory; others are replayed when something happens to them.',
-    defaultText: '300 (about 120 MB)',
-    default: () => 300,
+    defaultText: '150 (about 60 MB)',
+    default: () => 150,
   }),
   activitySlots: setting({
     env: 'HOLDFAST_ACTIVITY_SLOTS',

@@ -1,5 +1,10 @@
 #!/usr/bin/env node
 /** Entry of the `holdfast` command. Checks Node before anything else is loaded: native parts crash on an older one. */
+import { setFlagsFromString } from 'node:v8';
+
+// A worker's live heap is small; left alone V8 keeps several times as much in garbage, in each of its two heaps.
+setFlagsFromString('--optimize-for-size');
+
 const NODE_MINIMUM = [22, 12] as const;
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

@@ -160,6 +160,12 @@ export const ERROR_CODES = {
     retryable: true,
     action: 'Call again with the same key.',
   },
+  engine_unprepared: {
+    meaning:
+      'The Temporal namespace lacks search attributes that tasks are found by; every task would stand still.',
+    retryable: false,
+    action: 'Run `holdfast migrate`, or register the named attributes where the cluster is administered.',
+  },
   audit_broken: {
     meaning: 'The audit chain does not verify.',
     retryable: false,

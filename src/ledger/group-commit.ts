@@ -72,8 +72,9 @@ export class GroupCommit {
     } catch (error) {
       for (const member of members) member.fail(error);
       writer.rollBack();
+    } finally {
+      for (const member of members) member.settle();
     }
-    for (const member of members) member.settle();
   }
 
   /** Throws only when SQLite has rolled back the whole group by itself (a full disk). */
