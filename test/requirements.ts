@@ -167,7 +167,6 @@ export const RULES: Readonly<Record<string, string>> = {
  */
 export const LATER: Readonly<Record<string, string>> = {
   'S3.7': 'issue 4: procedures',
-  'S6.3': 'issue 4: procedures',
   'S8.2': 'issue 6: leases, remote tasks',
   'S8.4': 'issue 6: leases, remote tasks',
   'M2.5': 'issue 5: the whole MCP face',
