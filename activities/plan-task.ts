@@ -9,6 +9,7 @@ import { base32 } from '../src/contract/ids.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
 import type { PlannedOperation } from '../src/contract/plan-operation.ts';
+import { underStandingRules } from '../src/contract/standing-rule.ts';
 import type { Ledger, OperationRow } from '../src/ledger/ledger.ts';
 import type { BareStart, PlanTaskResult } from '../src/task/activity-api.ts';
 import { alreadyDecided, endedWith } from '../src/task/ends.ts';
@@ -16,7 +17,7 @@ import type { JsonObject } from '../src/task/json.ts';
 import type { TaskEnd, TerminalCause } from '../src/task/outcome.ts';
 
 interface PlanningDeps {
-  ledger: Pick<Ledger, 'reserve'>;
+  ledger: Pick<Ledger, 'reserve' | 'standingRules'>;
   hashKey?: Uint8Array | undefined;
 }
 
@@ -42,7 +43,7 @@ export async function planTask(
     if (cause === undefined) throw error;
     return refused(null, endWith(cause, error as HoldfastError));
   }
-  const { plan, input, reservation } = planned;
+  const { plan, input, reservation } = await underStandingRules(planned, ledger);
   const reserved = await ledger.reserve({ ...reservation, taskId });
   switch (reserved.kind) {
     case 'fresh':

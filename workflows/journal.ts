@@ -55,6 +55,8 @@ export class Journal {
     const first: TaskEvent = { v: 1, seq: 1, at: workflowInfo().startTime.getTime(), ...start };
     this.events = [first];
     this.state = reduce(null, first);
+    const note = noteOf(first);
+    if (note !== null) this.await(note);
   }
 
   append(event: NewEvent): void {

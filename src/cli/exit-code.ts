@@ -9,6 +9,7 @@ const USAGE: readonly ErrorCode[] = [
   'invalid_arguments',
   'invalid_key',
   'invalid_resolution',
+  'invalid_standing_rule',
   'unknown_action',
   'payload_too_large',
   'invalid_configuration',

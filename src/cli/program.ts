@@ -6,6 +6,7 @@ import { addCallCommand } from './commands/call.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addOperationCommands } from './commands/operations.ts';
 import { addRehearseCommand } from './commands/rehearse.ts';
+import { addRuleCommands } from './commands/rules.ts';
 import { addServingCommands } from './commands/serving.ts';
 import { addTaskCommands } from './commands/tasks.ts';
 import { EXIT } from './exit-code.ts';
@@ -60,6 +61,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
     addCallCommand,
     addTaskCommands,
     addAlertCommands,
+    addRuleCommands,
     addAuditCommands,
     addRehearseCommand,
     addOperationCommands,

@@ -1,5 +1,6 @@
 /** `task show`: a task's journal as a timeline a person can read: what was checked, sent, verified, retried, undone, when. */
 import type { TaskEvent } from '../task/event.ts';
+import type { Plan } from '../task/plan.ts';
 import type { OperationOutcome, TaskEnd } from '../task/outcome.ts';
 import { humanDuration } from './terminal.ts';
 
@@ -137,14 +138,10 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
   }
 }
 
-function planLine(plan: {
-  effect: string;
-  rollback: { kind: string };
-  contractVersion: number;
-  keyed: boolean;
-}): string {
-  const key = plan.keyed ? 'keyed' : 'no key: never re-sent automatically';
-  return `v${plan.contractVersion}, ${plan.effect}, rollback ${plan.rollback.kind}, ${key}`;
+function planLine({ contractVersion, effect, rollback, keyed, standingRules = [] }: Plan): string {
+  const key = keyed ? 'keyed' : 'no key: never re-sent automatically';
+  const allowed = standingRules.map(({ id, by }) => `, allowed by rule ${id} of ${by}`).join('');
+  return `v${contractVersion}, ${effect}, rollback ${rollback.kind}, ${key}${allowed}`;
 }
 
 function endLine(end: TaskEnd): string {

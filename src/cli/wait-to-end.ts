@@ -26,5 +26,6 @@ export async function waitToEnd(session: Session, taskId: string, report: Report
     });
     show(answer);
     if (['completed', 'failed', 'cancelled', 'needs_attention'].includes(answer.status)) return answer;
+    if (answer.status === 'awaiting_approval' && !answer.cancelRequested) return answer;
   }
 }

@@ -5,6 +5,7 @@
  */
 import type { Client } from '@temporalio/client';
 import type { Action } from '../contract/implement-action.ts';
+import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditEntry, Ledger } from '../ledger/ledger.ts';
 import type { Principal } from '../task/plan.ts';
 import { toAnswer } from './answer.ts';
@@ -18,6 +19,8 @@ import { attemptsOfRow, listTasks } from './list.ts';
 import type { TaskFilter } from './list.ts';
 import { Messenger } from './messenger.ts';
 import { Reader } from './reader.ts';
+import { StandingRulebook } from './standing-rulebook.ts';
+import type { RuleInput } from './standing-rulebook.ts';
 import { Starter } from './starter.ts';
 import type {
   DecisionAnswer,
@@ -59,6 +62,7 @@ export class HoldfastClient implements TaskClient {
   readonly #waiter: Waiter;
   readonly #messenger: Messenger;
   readonly #decisions: Decisions;
+  readonly #rulebook: StandingRulebook;
 
   /** `engine` replaces Temporal; for tests that drive it by hand. */
   constructor(options: HoldfastClientOptions, engine?: TaskEngine) {
@@ -77,6 +81,7 @@ export class HoldfastClient implements TaskClient {
     this.#starter = new Starter(this.#deps, this.#reader, this.#waiter);
     this.#messenger = new Messenger(this.#deps, this.#reader);
     this.#decisions = new Decisions(this.#deps, this.#reader);
+    this.#rulebook = new StandingRulebook(this.#deps);
   }
 
   async start(request: StartRequest): Promise<TaskAnswer> {
@@ -131,6 +136,26 @@ export class HoldfastClient implements TaskClient {
 
   decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer> {
     return this.#decisions.decide(taskId, principal, decision);
+  }
+
+  /** S4.5: allows in advance, in the principal's name, what the rule covers; refused where it can be none. */
+  allow(principal: Principal, rule: RuleInput): Promise<StandingRule> {
+    return this.#rulebook.allow(principal, rule);
+  }
+
+  /** Throws what `allow` would throw about the rule itself; stores nothing. */
+  checkRule(rule: RuleInput): void {
+    this.#rulebook.check(rule);
+  }
+
+  /** Calls that are planned from now on ride on it no more; those planned before go on. Anybody of the tenant may. */
+  revokeRule(id: string, principal: Principal, reason?: string): Promise<StandingRule> {
+    return this.#rulebook.revoke(id, principal, reason);
+  }
+
+  /** Those that stand, oldest first; `all`: revoked and expired ones too. */
+  rules(principal: Principal, filter?: { action?: string; all?: boolean }): Promise<StandingRule[]> {
+    return this.#rulebook.list(principal, filter);
   }
 
   interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {

@@ -6,4 +6,6 @@ export type { Hint, HintListener, Hints } from './hints.ts';
 export { HoldfastClient } from './holdfast-client.ts';
 export type { HoldfastClientOptions } from './holdfast-client.ts';
 export { EncryptionCodec } from './payload-codec.ts';
+export type { Comparison, Coverage, StandingRule } from '../contract/standing-rule.ts';
+export type { RuleInput } from './standing-rulebook.ts';
 export type * from './task-client.ts';

@@ -124,6 +124,7 @@ export class Reader {
   async #readWithoutRow(taskId: string, tenant: string, hops: number): Promise<Reading> {
     const { record, state } = await this.#deps.engine.sight(taskId);
     const audit = await this.#ownAudit(taskId, tenant);
+    if (audit[0]?.type === 'standing_rule_made') throw taskNotFound();
     const isOurs = audit.length > 0 || (record.kind === 'present' && record.tenant === tenant);
     if (!isOurs) throw taskNotFound();
     if (record.kind === 'present' && record.state !== 'killed')

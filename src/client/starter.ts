@@ -10,8 +10,10 @@
 import { randomBytes } from 'node:crypto';
 import { HoldfastError } from '../contract/error.ts';
 import { base32 } from '../contract/ids.ts';
+import { LIMITS } from '../contract/limits.ts';
 import { planOperation } from '../contract/plan-operation.ts';
 import type { PlannedOperation } from '../contract/plan-operation.ts';
+import { underStandingRules } from '../contract/standing-rule.ts';
 import type { OperationRow, Reserved } from '../ledger/ledger.ts';
 import { isCode } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
@@ -46,7 +48,9 @@ export class Starter {
   }
 
   async start(request: StartRequest): Promise<TaskFacts> {
-    const planned = this.#plan(request);
+    const planned = await this.#plan(request);
+    const superseded = await this.#superseded(planned);
+    if (superseded !== null) return replayOfRow(superseded);
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
       const reserved = await this.#reserve(planned);
       const facts =
@@ -58,14 +62,30 @@ export class Starter {
     });
   }
 
-  #plan({ action: name, args, key, principal, attach }: StartRequest): PlannedOperation {
+  async #plan({ action: name, args, key, principal, attach }: StartRequest): Promise<PlannedOperation> {
     const action = this.#deps.actions.get(name);
     if (!action)
       throw new HoldfastError(
         'unknown_action',
         `No action named ${JSON.stringify(name.slice(0, 64))} is configured here.`,
       );
-    return planOperation(action, { args, principal, key, attach, hashKey: this.#deps.hashKey });
+    const planned = planOperation(action, { args, principal, key, attach, hashKey: this.#deps.hashKey });
+    return underStandingRules(planned, this.#deps.ledger).catch((error: unknown) => {
+      // A rule that can not be read allows nothing: a person is asked.
+      if (isCode(error, 'ledger_unavailable')) return planned;
+      throw error;
+    });
+  }
+
+  /** Field case 22: the call was made before, and what it was edited to was done; a caller that means another one names a key. */
+  async #superseded({ plan, reservation }: PlannedOperation): Promise<OperationRow | null> {
+    if (plan.approval == null || !reservation.attach) return null;
+    const { principal, action, fingerprint } = plan;
+    const { tenant, subject } = principal;
+    return this.#deps.ledger.findEdited({
+      ...{ tenant, subject, action, fingerprint: fingerprint.input },
+      withinMs: LIMITS.supersededMs.value,
+    });
   }
 
   /** Null: the ledger is away, and the contract lets this safe action run unrecorded (field case 16). */

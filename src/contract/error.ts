@@ -129,6 +129,16 @@ export const ERROR_CODES = {
     retryable: true,
     action: 'Call again with the same key; a new approval opens.',
   },
+  invalid_standing_rule: {
+    meaning: 'The standing rule is none: its predicate, term or number is not allowed. Nothing was stored.',
+    retryable: false,
+    action: 'Correct the fields named in `details.issues`.',
+  },
+  standing_rule_not_found: {
+    meaning: 'No standing rule of that id that this principal may see.',
+    retryable: false,
+    action: 'List them (`holdfast rules --all`); check the id and the tenant.',
+  },
   task_not_found: {
     meaning: 'No task of that id that this principal may see.',
     retryable: false,

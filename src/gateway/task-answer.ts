@@ -42,4 +42,5 @@ export const taskMeta = (answer: TaskAnswer): JsonObject => ({
   autoRetry: answer.autoRetry,
   ...(answer.cancelRequested && { cancelRequested: true }),
   ...(answer.stale && { stale: true }),
+  ...(answer.editedFrom && { editedFrom: { ...answer.editedFrom } }),
 });

@@ -1,5 +1,6 @@
 /** What a model reads about a task. One idea a sentence, the instruction spelled out, no word that invites a repeat. */
 import type { ApprovalView, TaskAnswer } from '../client/task-client.ts';
+import type { EditedFrom } from '../task/outcome.ts';
 import { openApproval, questionText } from './approval.ts';
 import { isOutcomeUnknown } from './task-answer.ts';
 
@@ -82,6 +83,7 @@ export function endWords(answer: TaskAnswer): string {
 export function completionNotes(answer: TaskAnswer, inexactPath: string | null): string[] {
   const { action, taskId } = answer;
   const notes: string[] = [];
+  if (answer.editedFrom) notes.push(editWords(answer, answer.editedFrom));
   if (answer.replayed)
     notes.push(`Replayed: ${action} was done before under this key (task ${taskId}). Nothing was sent now.`);
   if (answer.cancelRequested)
@@ -100,6 +102,11 @@ export function completionNotes(answer: TaskAnswer, inexactPath: string | null):
   }
   return notes;
 }
+
+/** Field case 22: an agent that finds other arguments executed must not make its call again. */
+const editWords = ({ action, taskId }: TaskAnswer, { by, fingerprint }: EditedFrom): string =>
+  `Executed with edited arguments: ${by}, who approved ${action}, changed them (task ${taskId}, original arguments ` +
+  `${fingerprint}). That answers the call: do not make it again with the original arguments.`;
 
 const readWords = (answer: TaskAnswer): string =>
   answer.stale ? ' (Last known state; it could not be read just now.)' : '';

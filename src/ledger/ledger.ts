@@ -12,6 +12,7 @@
  * 4. All times that decide anything are the database's.
  * 5. Values given in are stored as canonical JSON and parsed anew for every reader (S2.9).
  */
+import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditNote } from '../task/activity-api.ts';
 import type { Resolution } from '../task/event.ts';
 import type { Claim } from '../task/claim.ts';
@@ -285,6 +286,9 @@ export interface StoredAlert extends Alert {
   lastError: string | null;
 }
 
+/** A standing rule as it is made (S4.5); its id is drawn by whoever makes it, so that making it twice makes one. */
+export type NewStandingRule = Omit<StandingRule, 'madeAt' | 'expiresAt' | 'revoked'> & { termMs: number };
+
 export interface ListFilter {
   tenant: string;
   open?: boolean;
@@ -300,6 +304,14 @@ export interface Ledger extends Transitions {
   /** S2.8: all of `work` in one transaction; `tx` is the open Kysely transaction for the user's own statements. */
   transaction<T>(work: (transitions: Transitions, tx: unknown) => Promise<T>): Promise<T>;
   findByTask(taskId: string): Promise<OperationRow | null>;
+  /** The newest call of the same principal and arguments that an approver edited, committed within the last `withinMs`. */
+  findEdited(call: {
+    tenant: string;
+    subject: string;
+    action: string;
+    fingerprint: string;
+    withinMs: number;
+  }): Promise<OperationRow | null>;
   list(filter: ListFilter): Promise<OperationRow[]>;
   attempts(operationId: string): Promise<
     {
@@ -320,6 +332,22 @@ export interface Ledger extends Transitions {
   }): Promise<
     { ok: true; tasks: number; entries: number } | { ok: false; taskId: string; seq: number; reason: string }
   >;
+  /** S4.5: with its audit entry, in the chain named by its id. Throws `invalid_standing_rule` when too many stand. */
+  makeStandingRule(rule: NewStandingRule): Promise<StandingRule>;
+  /** Null when the tenant has none of that id. One that is revoked already stays as it was. */
+  revokeStandingRule(request: {
+    id: string;
+    tenant: string;
+    by: string;
+    reason: string | null;
+  }): Promise<StandingRule | null>;
+  /** Oldest first. `standing`: neither revoked nor expired, by the database's clock. */
+  standingRules(filter: {
+    tenant: string;
+    action?: string;
+    standing?: boolean;
+    limit?: number;
+  }): Promise<StandingRule[]>;
   putPayload(tenant: string, value: string): Promise<{ sha256: string; bytes: number }>;
   getPayload(tenant: string, sha256: string): Promise<string | null>;
   /** S8.3: true and remembered when `fence` is the newest seen for `resource`; false when a newer one was. */

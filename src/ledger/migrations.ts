@@ -141,6 +141,28 @@ const records = ({ integer, bytes, identity, rowless, strict }: Words): string[]
    )${strict}`,
 ];
 
+const standingRules = ({ integer, rowless }: Words): string[] => [
+  `create table standing_rule (
+     id text not null primary key,
+     tenant text not null,
+     action text not null,
+     contract_version ${integer} not null,
+     covers text not null,
+     made_by text not null,
+     roles text not null,
+     reason text,
+     task_id text,
+     made_at ${integer} not null,
+     expires_at ${integer} not null,
+     revoked_at ${integer},
+     revoked_by text,
+     revoke_reason text,
+     check ((revoked_at is null) = (revoked_by is null))
+   )${rowless}`,
+  `create index standing_rule_action on standing_rule (tenant, action, made_at)`,
+  `create index operation_edited on operation (tenant, subject, action, fingerprint_input) where edited is not null`,
+];
+
 /** S10.1: the database itself refuses to change or drop an entry, `INSERT OR REPLACE` included. */
 const APPEND_ONLY: Migration['only'] = {
   sqlite: [
@@ -184,6 +206,12 @@ const MIGRATIONS: readonly Migration[] = [
       'drop index outbox_unsent',
       'create index outbox_waiting on outbox (due_at, id) where sent_at is null and dead_at is null',
     ],
+    only: { sqlite: [], postgres: [] },
+  },
+  {
+    version: 4,
+    name: 'standing rules, calls by what an approver edited',
+    statements: standingRules,
     only: { sqlite: [], postgres: [] },
   },
 ];

@@ -14,6 +14,7 @@ import * as reads from './reads.ts';
 import { reserve } from './reserve.ts';
 import * as rollback from './rollback.ts';
 import * as settle from './settle.ts';
+import * as rules from './standing-rules.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { AfterLostCommit, Queries, Store, Tx } from './store.ts';
 import { isDriverError, wrapStoreError } from './store-error.ts';
@@ -137,13 +138,10 @@ function ledgerOver(store: Store): Ledger {
     kind: store.kind,
     ...transitionsOver(run, queries),
     transaction: (work) => guard(() => transact(store, work, announce), passOthers),
-    findByTask: (taskId) => reads.findByTask(queries, taskId),
-    list: (filter) => read((db) => reads.list(db, filter)),
-    attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
-    audit: (filter) => read((db) => reads.audit(db, queries, filter)),
-    verifyAudit: (filter) => read((db) => verifyAudit(db, filter)),
+    ...readsOver(read, queries, store),
+    makeStandingRule: (rule) => run((unit) => rules.makeStandingRule(unit, rule), 'repeat'),
+    revokeStandingRule: (request) => run((unit) => rules.revokeStandingRule(unit, request), 'repeat'),
     putPayload: (tenant, value) => inTransaction((tx) => putPayload(tx, tenant, value), 'repeat'),
-    getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
     advanceFence: (resource, fence) => inTransaction((tx) => advanceFence(tx, resource, fence), 'repeat'),
     ...outboxOver({ store, run, inTransaction, read, announce }),
     onOutbox: (listener) => {
@@ -157,6 +155,21 @@ function ledgerOver(store: Store): Ledger {
   };
 }
 
+type Read = <T>(work: (db: Store['reads']) => Promise<T>) => Promise<T>;
+
+function readsOver(read: Read, queries: Queries, store: Pick<Store, 'now'>) {
+  return {
+    findByTask: (taskId) => reads.findByTask(queries, taskId),
+    findEdited: (call) => read(async (db) => reads.findEdited(db, call, await store.now())),
+    list: (filter) => read((db) => reads.list(db, filter)),
+    attempts: (operationId) => read((db) => reads.attempts(db, operationId)),
+    audit: (filter) => read((db) => reads.audit(db, queries, filter)),
+    verifyAudit: (filter) => read((db) => verifyAudit(db, filter)),
+    standingRules: (filter) => read(async (db) => rules.standingRules(db, filter, await store.now())),
+    getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
+  } satisfies Partial<Ledger>;
+}
+
 type OutboxMethods = Pick<
   Ledger,
   'claimOutbox' | 'markSent' | 'giveBack' | 'bury' | 'outboxDueMs' | 'redeliver' | 'alerts'
@@ -166,7 +179,7 @@ interface OutboxPlace {
   store: Store;
   run: Run;
   inTransaction: <T>(work: (tx: Tx) => Promise<T>, afterLostCommit: AfterLostCommit) => Promise<T>;
-  read: <T>(work: (db: Store['reads']) => Promise<T>) => Promise<T>;
+  read: Read;
   announce: () => void;
 }
 

@@ -69,6 +69,28 @@ export async function list(db: Kysely<Schema>, filter: ListFilter): Promise<Oper
   return records.map(rowOf);
 }
 
+export async function findEdited(
+  db: Kysely<Schema>,
+  { tenant, subject, action, fingerprint, withinMs }: Parameters<Ledger['findEdited']>[0],
+  now: number,
+): Promise<OperationRow | null> {
+  const record = await db
+    .selectFrom('operation')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('subject', '=', subject)
+    .where('action', '=', action)
+    .where('fingerprint_input', '=', fingerprint)
+    .where('edited', 'is not', null)
+    .where('state', '=', 'committed')
+    .where('task_end', 'is not', null)
+    .where('updated_at', '>=', now - withinMs)
+    .orderBy('updated_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return record ? rowOf(record) : null;
+}
+
 export async function attempts(db: Kysely<Schema>, operationId: string): Promise<Answer<'attempts'>> {
   const records = await db
     .selectFrom('attempt')

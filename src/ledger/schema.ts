@@ -97,6 +97,23 @@ interface OutboxTable {
   dead_at: number | null;
 }
 
+export interface StandingRuleTable {
+  id: string;
+  tenant: string;
+  action: string;
+  contract_version: number;
+  covers: string;
+  made_by: string;
+  roles: string;
+  reason: string | null;
+  task_id: string | null;
+  made_at: number;
+  expires_at: number;
+  revoked_at: number | null;
+  revoked_by: string | null;
+  revoke_reason: string | null;
+}
+
 interface PayloadTable {
   tenant: string;
   sha256: string;
@@ -119,5 +136,6 @@ export interface Schema {
   fence: FenceTable;
   outbox: OutboxTable;
   payload: PayloadTable;
+  standing_rule: StandingRuleTable;
   migration: MigrationTable;
 }

@@ -96,7 +96,11 @@ export class Unit {
   }
 
   /** For a row that was inserted in this transaction, or a change that is none of a state. */
-  note(record: OperationTable, type: string, data: JsonObject): void {
+  note(
+    record: Pick<OperationTable, 'task_id' | 'operation_id' | 'tenant'>,
+    type: string,
+    data: JsonObject,
+  ): void {
     this.#events.push({
       taskId: record.task_id,
       operationId: record.operation_id,

@@ -25,8 +25,17 @@ const NOTED: readonly EventType[] = [
 
 /** The note that the audit keeps of an event, with its place in the journal; null for one that a ledger change records. */
 export function noteOf(event: TaskEvent): AuditNote | null {
+  const ruled = standingRulesOf(event);
+  if (ruled !== null)
+    return { type: 'standing_rules_used', at: event.at, data: { seq: event.seq, rules: ruled } };
   if (!NOTED.includes(event.type)) return null;
   return { type: event.type, at: event.at, data: { seq: event.seq, ...toldOf(event) } };
+}
+
+/** S4.5: each use of a standing rule is audited, with the plan that it was frozen into. */
+function standingRulesOf({ type, data }: TaskEvent): JsonObject[] | null {
+  const plan = type === 'task_started' || type === 'planned' ? data.plan : null;
+  return plan?.standingRules?.map(({ id, by }) => ({ id, by })) ?? null;
 }
 
 /** What is in the row, in another note or only typed in to be compared is left out. */

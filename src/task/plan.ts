@@ -66,6 +66,13 @@ export interface PlanEdit {
   fingerprint: { sent: string; input: string };
 }
 
+/** A standing rule that stood in for an approver (S4.5). */
+export interface PlanStandingRule {
+  id: string;
+  /** Who made it. */
+  by: string;
+}
+
 export interface Plan {
   v: 1;
   action: string;
@@ -107,6 +114,8 @@ export interface Plan {
   recorded: boolean;
   /** Null or absent (plans of 0.1): nobody is asked. */
   approval?: PlanApproval | null;
+  /** S4.5: policy asked for an approval, and these stood in for it; `approval` is null then. */
+  standingRules?: PlanStandingRule[];
   /** Set once an approver changed the arguments. */
   edited?: PlanEdit | null;
 }

@@ -105,6 +105,7 @@ async function openPostgres(): Promise<Place> {
         'update outbox set lease_until = lease_until - $1, due_at = greatest(due_at - $1, 0)',
         [ms],
       );
+      await database.query('update standing_rule set expires_at = expires_at - $1', [ms]);
     },
     raw: database.query,
     close: async () => {

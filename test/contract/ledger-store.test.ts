@@ -274,11 +274,13 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       try {
         const work = await fixture.reserved(other.ledger);
         const before = await fixture.rowOf(other.ledger, work);
+        await other.raw('drop index operation_edited');
         await other.raw('alter table operation drop column edited');
         await other.raw('drop index outbox_waiting');
         for (const column of ['due_at', 'dead_at'])
           await other.raw(`alter table outbox drop column ${column}`);
         await other.raw('create index outbox_unsent on outbox (id) where sent_at is null');
+        await other.raw('drop table standing_rule');
         await other.raw('delete from migration where version > 1');
         await expect(other.ledger.check()).rejects.toMatchObject({ code: 'ledger_unsuitable' });
         expect(await other.ledger.migrate()).toEqual({ from: 1, to: SCHEMA_VERSION });

@@ -48,6 +48,22 @@ const OPEN: TaskStatus[] = [
 ];
 
 describe('a completed task as a tool result', () => {
+  it('says that it was executed with edited arguments, and what the original ones were [case 22]', () => {
+    const editedFrom = {
+      fingerprint: 'f'.repeat(64),
+      executed: 'e'.repeat(64),
+      by: 'bob',
+      callId: 'action#1',
+    };
+    const result = toolResult(answer({ editedFrom }));
+    expect(result).toMatchObject({ _meta: { 'holdfast/task': { editedFrom } } });
+    expect(result.content[0]).toEqual({ type: 'text', text: '{"receipt":"r"}' });
+    const text = textOf({ editedFrom });
+    expect(text).toMatch(/Executed with edited arguments: bob/);
+    expect(text).toContain(editedFrom.fingerprint);
+    expect(text).toMatch(/do not make it again with the original arguments/);
+  });
+
   it('is the action’s result, first and alone [M1.5]', () => {
     expect(toolResult(answer())).toEqual({
       content: [{ type: 'text', text: '{"receipt":"r"}' }],

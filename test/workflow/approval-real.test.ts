@@ -8,7 +8,7 @@ import type { DecisionInput } from '../../src/client/task-client.ts';
 
 import { deferred } from '../support/deferred.ts';
 
-const ann = { tenant: 'local', subject: 'ann', roles: [] };
+const ann = { tenant: 'local', subject: 'ann', roles: [] as string[] };
 const bob = { tenant: 'local', subject: 'bob', roles: ['chief'] };
 const cfo = { tenant: 'local', subject: 'cat', roles: ['chief', 'cfo'] };
 const SOON = { timeout: 15_000 };
@@ -235,6 +235,25 @@ describe('a call that an approver edits', () => {
       ...{ decision: 'edited', by: 'bob', reason: 'a little less', needsApproval: false },
       ...{ shown: { arguments: edit.arguments }, fingerprint: row?.edited?.fingerprint },
     });
+  });
+
+  test('without a key is answered by what was done when its caller makes it again, until it names a key [case 22][S4.2]', async () => {
+    paid.clear();
+    const args = { to: 'zoe', amount: 65 };
+    const call = (more: { key?: string; attach?: boolean } = {}, principal = ann) =>
+      holdfast.client.start({ action: 'pay', args, principal, ...more });
+    const first = await call();
+    await holdfast.client.wait(first.taskId, ann, WAIT);
+    const edit = { kind: 'edit' as const, arguments: { to: 'zoe', amount: 55 } };
+    expect(await decide(first.taskId, bob, edit)).toMatchObject({ code: 'edited' });
+    const { editedFrom } = await ended(first.taskId);
+    const again = await call();
+    expect(again).toMatchObject({ taskId: first.taskId, replayed: true, status: 'completed', editedFrom });
+    expect(again.statusMessage).toContain('do not call again with the original');
+    expect(payments()).toEqual([edit.arguments]);
+    for (const other of [await call({ key: newKey() }), await call({ attach: false }), await call({}, cfo)])
+      expect([other.replayed, other.taskId === first.taskId]).toEqual([false, false]);
+    expect(payments()).toHaveLength(1);
   });
 
   test('into what a stricter rule asks for is approved anew, by those whom it asks [S4.2][case 21]', async () => {

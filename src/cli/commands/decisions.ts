@@ -1,10 +1,15 @@
 /** `holdfast task approve|edit|reject|interrupt|resume ID`: people in control (S4, S7.1). */
 import { createInterface } from 'node:readline/promises';
-import type { ApprovalView, DecisionAnswer, DecisionInput } from '../../client/task-client.ts';
+import type { RuleInput } from '../../client/standing-rulebook.ts';
+import type { ApprovalView, DecisionAnswer, DecisionInput, TaskDetail } from '../../client/task-client.ts';
+import type { Duration } from '../../contract/duration.ts';
+import { HoldfastError } from '../../contract/error.ts';
+import type { StandingRule } from '../../contract/standing-rule.ts';
 import { parseArgs } from '../arguments.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
 import type { Report } from '../report.ts';
+import { WHEN_OPTION, collected, coverageOf } from './rules.ts';
 import { withSession } from '../session.ts';
 import type { Session } from '../session.ts';
 import { writeApproval } from '../approval-lines.ts';
@@ -17,6 +22,9 @@ interface DecideOptions {
   reason?: string;
   args?: string;
   phrase?: string;
+  always?: boolean;
+  when?: string[];
+  for?: string;
 }
 
 export function addDecisionCommands(site: CommandSite, task: Group): void {
@@ -41,29 +49,61 @@ function addDecision(
   if (kind === 'edit')
     command.requiredOption('--args <json>', 'the new arguments: a JSON object, @FILE, or -');
   if (kind === 'approve')
-    command.option('--phrase <text>', 'the phrase an irreversible action asks for; asked for on a terminal');
+    command
+      .option('--phrase <text>', 'the phrase an irreversible action asks for; asked for on a terminal')
+      .option('--always', 'make a standing rule of it too, for exactly these arguments or what --when says')
+      .option('--when <comparison>', `with --always: ${WHEN_OPTION}`, collected)
+      .option('--for <duration>', 'with --always: how long the rule stands (default 30d)');
   command.action(
     run(async (report, options, id: string, given: DecideOptions) =>
       withSession(options, async (session) => {
-        const answer = await decide(report, session, id, kind, given);
-        report.answer({ taskId: id, ...answer }, (terminal) => writeDecision(terminal, answer));
+        const shown = await session.client.detail(id, session.principal);
+        const rule = given.always === true ? ruleFrom(shown, given) : null;
+        if (rule !== null) session.client.checkRule(rule);
+        const answer = await decide(report, session, shown, kind, given);
+        // Only what was taken is allowed again: a rule follows the approval that it is made from.
+        const made =
+          rule !== null && answer.accepted ? await session.client.allow(session.principal, rule) : null;
+        report.answer({ taskId: id, ...answer, ...(made && { rule: made }) }, (terminal) =>
+          writeDecision(terminal, answer, made),
+        );
         return answer.accepted ? EXIT.done : EXIT.failed;
       }),
     ),
   );
 }
 
+/** What `--always` allows, checked before anything is decided. */
+function ruleFrom({ taskId, action, approval }: TaskDetail, given: DecideOptions): RuleInput {
+  if (approval === null)
+    throw new HoldfastError(
+      'approval_not_open',
+      'No approval of this task is open just now, so --always has no call to cover.',
+    );
+  if (approval.challenge !== null)
+    throw new HoldfastError(
+      'invalid_standing_rule',
+      'No standing rule answers a challenge: this call is decided each time.',
+    );
+  return {
+    ...{ action, taskId },
+    covers:
+      given.when === undefined ? { kind: 'call', fingerprint: approval.fingerprint } : coverageOf(given.when),
+    ...(given.for !== undefined && { expiresIn: given.for as Duration }),
+    ...(given.reason !== undefined && { reason: given.reason }),
+  };
+}
+
 async function decide(
   report: Report,
   { client, principal }: Session,
-  id: string,
+  { taskId, approval }: TaskDetail,
   kind: DecisionInput['kind'],
   given: DecideOptions,
 ): Promise<DecisionAnswer> {
-  const { approval } = await client.detail(id, principal);
   if (approval !== null && !report.isJson) writeApproval(report.terminal, approval);
   const phrase = kind === 'approve' ? (given.phrase ?? (await askPhrase(approval))) : undefined;
-  return client.decide(id, principal, {
+  return client.decide(taskId, principal, {
     kind,
     // Bound to what was shown: a call that changed meanwhile is not decided by this (S4.1).
     ...(given.call === undefined &&
@@ -86,10 +126,12 @@ async function askPhrase(approval: ApprovalView | null): Promise<string | undefi
   }
 }
 
-function writeDecision(terminal: Terminal, answer: DecisionAnswer): void {
+function writeDecision(terminal: Terminal, answer: DecisionAnswer, rule: StandingRule | null): void {
   terminal.write(
     `${terminal.paint(answer.accepted ? 'green' : 'red', answer.code)}  ${oneLine(answer.message ?? '')}`.trimEnd(),
   );
+  if (rule !== null)
+    terminal.write(`from now on allowed by ${rule.id}, until ${new Date(rule.expiresAt).toISOString()}`);
 }
 
 function addPause(
