@@ -9,6 +9,7 @@ const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 // `holdfast/…` as users write it, resolved to source so that tests need no build.
 const alias = [
   { find: /^holdfast$/, replacement: source('src/index.ts') },
+  { find: /^holdfast\/procedure$/, replacement: source('src/procedure/index.ts') },
   { find: /^holdfast\/worker$/, replacement: source('worker/index.ts') },
   { find: /^holdfast\/(client|testing|gateway)$/, replacement: source('src/$1/index.ts') },
 ];

@@ -1,5 +1,5 @@
 /**
- * The activities of workflow `action`: thin adapters between Temporal and the operation protocol. Run at least once, as
+ * The activities of workflows `action` and `procedure`: thin adapters between Temporal and the operation protocol. Run at least once, as
  * activities or local activities; whatever runs twice finds in the ledger what the first did.
  */
 import { HoldfastError } from '../src/contract/error.ts';
@@ -11,11 +11,14 @@ import type { FaultPoints } from '../src/operation/faults.ts';
 import { performOperation } from '../src/operation/perform-operation.ts';
 import { resolveOperation } from '../src/operation/resolve-operation.ts';
 import { rollbackOperation } from '../src/operation/rollback-operation.ts';
-import type { TaskActivities } from '../src/task/activity-api.ts';
+import type { ProcedureActivities, TaskActivities } from '../src/task/activity-api.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { AlertDue } from '../src/task/state.ts';
 import { asActivity } from './activity-failure.ts';
 import { withRuntime } from './activity-runtime.ts';
+import { approvalGate } from './approval-gate.ts';
+import { endProcedure } from './end-procedure.ts';
+import { performStep } from './perform-step.ts';
 import { planEdit } from './plan-edit.ts';
 import { planTask } from './plan-task.ts';
 import { previewOperation } from './preview-operation.ts';
@@ -23,6 +26,8 @@ import { previewOperation } from './preview-operation.ts';
 export interface TaskActivityDeps {
   ledger: Ledger;
   actions: readonly Action[];
+  /** Contracts of procedures, for tasks of theirs that were started bare. */
+  procedures?: readonly Action[];
   /** The key of `hashSensitive`; needed where a contract has sensitive input fields. */
   hashKey?: Uint8Array;
   faults?: FaultPoints;
@@ -33,9 +38,12 @@ export interface TaskActivityDeps {
  * Throws, as ApplicationFailure with the code as `type`: `unknown_action` where this worker has no such action (another
  * may), `ledger_unavailable`, `internal_error`. The workflow takes each for a lost attempt.
  */
-export function createTaskActivities(deps: TaskActivityDeps): TaskActivities {
+export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & ProcedureActivities {
   const { ledger, log } = deps;
-  const actions = new Map(deps.actions.map((action) => [action.contract.name, action]));
+  const actions = new Map(
+    [...deps.actions, approvalGate].map((action) => [action.contract.name, action]),
+  );
+  const procedures = new Map(deps.procedures?.map((procedure) => [procedure.contract.name, procedure]));
   const actionNamed = (name: string): Action => {
     const action = actions.get(name);
     if (action !== undefined) return action;
@@ -77,9 +85,25 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities {
       asActivity(log, () =>
         Promise.resolve(planEdit(actionNamed(request.plan.action), request, deps.hashKey)),
       ),
+    performStep: (request) =>
+      asActivity(log, () =>
+        withRuntime((runtime) =>
+          performStep(
+            { ledger, hashKey: deps.hashKey, actionNamed: (name) => actions.get(name), operationDeps },
+            request,
+            runtime,
+          ),
+        ),
+      ),
+    endProcedure: (request) => asActivity(log, () => endProcedure({ ledger }, request)),
     planTask: ({ start, taskId }) =>
       asActivity(log, () =>
-        planTask({ ledger, hashKey: deps.hashKey }, actionNamed(start.action), start, taskId),
+        planTask(
+          { ledger, hashKey: deps.hashKey },
+          procedures.get(start.action) ?? actionNamed(start.action),
+          start,
+          taskId,
+        ),
       ),
   };
 }

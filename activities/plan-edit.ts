@@ -5,6 +5,7 @@ import type { Action } from '../src/contract/implement-action.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
 import { shownArguments } from '../src/contract/shown-arguments.ts';
 import type { PlanEditRequest, PlanEditResult } from '../src/task/activity-api.ts';
+import { APPROVAL_ACTION } from './approval-gate.ts';
 import { approvalOf } from '../src/task/approval.ts';
 
 export function planEdit(
@@ -13,6 +14,8 @@ export function planEdit(
   hashKey: Uint8Array | undefined,
 ): PlanEditResult {
   const { plan, callId, by } = request;
+  if (plan.action === APPROVAL_ACTION)
+    return { kind: 'refused', message: 'A person is asked to agree, or not; there is nothing to edit.' };
   try {
     const planned = planOperation(action, {
       args: request.arguments,

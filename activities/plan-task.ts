@@ -29,6 +29,11 @@ const REFUSALS: Partial<Record<ErrorCode, TerminalCause>> = {
   approval_required: 'approval_required',
 };
 
+/** Null: no fault of the call's. */
+export function refusalCause({ code }: HoldfastError): TerminalCause | null {
+  return REFUSALS[code] ?? null;
+}
+
 export async function planTask(
   { ledger, hashKey }: PlanningDeps,
   action: Action,
@@ -39,8 +44,8 @@ export async function planTask(
   try {
     planned = planBare(action, start, taskId, hashKey);
   } catch (error) {
-    const cause = error instanceof HoldfastError ? REFUSALS[error.code] : undefined;
-    if (cause === undefined) throw error;
+    const cause = error instanceof HoldfastError ? refusalCause(error) : null;
+    if (cause === null) throw error;
     return refused(null, endWith(cause, error as HoldfastError));
   }
   const { plan, input, reservation } = await underStandingRules(planned, ledger);

@@ -46,7 +46,7 @@ const bookNothing = defineAction({
   deadlines: { attempt: '1s', verify: '1s' },
 });
 
-const book = (contract: typeof bookInline) =>
+const book = (contract: typeof bookInline | typeof bookDispatched) =>
   implementAction(contract, {
     execute: (booking, { operationId }) => Promise.resolve(theTarget().book(operationId, booking)),
     lookup: ({ operationId }) => {

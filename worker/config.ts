@@ -4,11 +4,11 @@
  * Throws `invalid_configuration` naming every wrong value with its expected shape and the fix, `encryption_key_required`
  * where a contract has sensitive fields and no key is set, `ledger_unsuitable` for a store that dies with the process.
  */
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { deriveHmacKey } from '../src/client/encryption-keys.ts';
-import type { HoldfastConfig } from '../src/contract/define-config.ts';
+import type { ConfiguredProcedures, HoldfastConfig } from '../src/contract/define-config.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Principal } from '../src/task/plan.ts';
 import { loadConfigFile } from './config-file.ts';
@@ -35,6 +35,8 @@ export interface Config extends Settings {
   actions: Action[];
   /** Null: workers are not versioned. */
   deployment: Deployment | null;
+  /** `code` is absolute; null when the file has none. */
+  procedures: ConfiguredProcedures | null;
   /** Who the command line and loopback HTTP act as. */
   principal: Principal;
   temporal: ClientConnectConfig & { namespace: string };
@@ -60,7 +62,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
   );
   const { deploymentName, buildId, versioning, ...settings } = readSettings(env, file);
   const stateDir = resolve(cwd, settings.stateDir);
-  checkKeyPresence(file.actions, settings.encryptionKeys);
+  checkKeyPresence([...file.actions, ...(file.procedures?.contracts ?? [])], settings.encryptionKeys);
   return {
     ...settings,
     configFile: path,
@@ -69,6 +71,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     hmacKey: deriveHmacKey(settings.encryptionKeys),
     actions: file.actions,
     deployment: deploymentOf(deploymentName, buildId, versioning),
+    procedures: proceduresOf(file, path === null ? cwd : dirname(path)),
     principal: { tenant: settings.tenant, subject: settings.subject, roles: settings.roles },
     temporal: temporalConfig(env),
     file,
@@ -96,6 +99,12 @@ function deploymentOf(
       fix: 'set both or neither',
     },
   ]);
+}
+
+/** The file's own folder is where its paths begin. */
+function proceduresOf({ procedures }: HoldfastConfig, folder: string): ConfiguredProcedures | null {
+  if (procedures === undefined) return null;
+  return { contracts: procedures.contracts, code: resolve(folder, procedures.code) };
 }
 
 function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespace: string } {

@@ -12,6 +12,7 @@ import type {
 import { createTaskActivities } from '../activities/create-task-activities.ts';
 import type { EncryptionKey } from '../src/client/encryption-keys.ts';
 import type { Hints } from '../src/client/hints.ts';
+import type { ConfiguredProcedures } from '../src/contract/define-config.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
 import type { FaultPoints } from '../src/operation/faults.ts';
@@ -31,6 +32,8 @@ export interface WorkerOptions {
   taskQueue: string;
   ledger: Ledger;
   actions: readonly Action[];
+  /** `code`: absolute path of the file, bundled with our workflow code. */
+  procedures?: ConfiguredProcedures | null;
   encryptionKeys: readonly EncryptionKey[];
   hmacKey: Uint8Array | null;
   log: Log;
@@ -78,7 +81,7 @@ const FORCE_MARGIN_MS = 2_000;
 /** Starts it. Throws `encryption_key_required`, and what Temporal throws when the namespace is not there. */
 export async function startWorker(options: WorkerOptions): Promise<HoldfastWorker> {
   const { ledger, log, alerts } = options;
-  checkKeyPresence(options.actions, options.encryptionKeys);
+  checkKeyPresence([...options.actions, ...(options.procedures?.contracts ?? [])], options.encryptionKeys);
   const worker = await Worker.create(await temporalOptions(options));
   const relay = new OutboxRelay({ ledger, log, ...(alerts && { sink: alerts }) });
   const running = worker.run();
@@ -105,16 +108,18 @@ export async function startWorker(options: WorkerOptions): Promise<HoldfastWorke
 }
 
 async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOptions> {
-  const { connection, namespace, taskQueue, ledger, actions, hmacKey, log, faults, hints } = options;
+  const { connection, namespace, taskQueue, ledger, actions, procedures, hmacKey, log, faults, hints } =
+    options;
   const shutdownGraceMs = options.shutdownGraceMs ?? 15_000;
   return {
     connection,
     namespace,
     taskQueue,
-    workflowBundle: options.temporal?.workflowBundle ?? (await workflowSource()),
+    workflowBundle: options.temporal?.workflowBundle ?? (await workflowSource(procedures?.code)),
     activities: createTaskActivities({
       ledger,
       actions,
+      ...(procedures && { procedures: procedures.contracts }),
       log,
       ...(hmacKey && { hashKey: hmacKey }),
       ...(faults && { faults }),

@@ -79,7 +79,7 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     const client = new HoldfastClient({
       temporal,
       ledger,
-      actions: config.actions,
+      actions: [...config.actions, ...(config.procedures?.contracts ?? [])],
       taskQueue: config.taskQueue,
       hmacKey: config.hmacKey,
       hints,
@@ -161,6 +161,7 @@ async function openWorker(
     taskQueue: config.taskQueue,
     ledger,
     actions: config.actions,
+    procedures: config.procedures,
     encryptionKeys: config.encryptionKeys,
     hmacKey: config.hmacKey,
     log,

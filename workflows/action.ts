@@ -18,31 +18,25 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { BareStart } from '../src/task/activity-api.ts';
-import { decide } from '../src/task/decide.ts';
-import type { Verdict } from '../src/task/decide.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
-import { outcomeOf } from '../src/task/view.ts';
+import { outcomeOf, statusOf } from '../src/task/view.ts';
 import { refuseMisuse } from './argument.ts';
 import type { ActionArgument } from './argument.ts';
 import { enterInbox, leaveInbox } from './inbox.ts';
 import { Journal } from './journal.ts';
-import { answerDecisions } from './decisions.ts';
+import { answerDecisions, ignoreOf } from './decisions.ts';
 import { answerMessages, watchCancellation } from './requests.ts';
+import { NOTES_PENDING_MAX, TaskLoop, pendingNotes } from './task-loop.ts';
 import { TaskRun } from './task-run.ts';
-
-/** Above either the run continues as new; far below the engine's limits of 51,200 events and 50 MB. */
-const HISTORY_EVENTS_MAX = 4_000;
-const HISTORY_BYTES_MAX = 8 * 1024 * 1024;
-/** So many notes that no ledger transaction carried yet are handed to the audit at once (S10.3). */
-const NOTES_PENDING_MAX = 100;
 
 /** Returns what became of the task; throws on misuse only. */
 export async function action(argument: ActionArgument): Promise<TaskOutcome> {
   refuseMisuse(argument);
   const journal = journalFor(argument);
-  const run = new TaskRun(journal, argument.input, 'plan' in argument ? null : argument);
+  const run = new TaskRun(journal, argument.input, { bare: 'plan' in argument ? null : argument });
   answerMessages(journal);
-  answerDecisions(journal, run);
+  const own = { journal, run };
+  answerDecisions({ taskOf: () => own, status: () => statusOf(journal.state), ignore: ignoreOf(journal) });
   watchCancellation(journal);
   return CancellationScope.nonCancellable(() => live(argument, journal, run));
 }
@@ -64,13 +58,9 @@ function journalFor(argument: ActionArgument): Journal {
 async function live(argument: ActionArgument, journal: Journal, run: TaskRun): Promise<TaskOutcome> {
   // A cancel that came with the start is heard before the first step begins.
   await Promise.resolve();
-  for (;;) {
-    if (isHistoryLong()) await startAfresh(argument, journal, run);
-    const verdict = decide(journal.state, Date.now());
-    if (verdict.do === 'nothing') return lastAnswers(journal, run);
-    const step = mustFlush(verdict, journal) ? run.flushNotes() : carryOut(verdict, journal, run);
-    if (step !== undefined) await step;
-  }
+  const loop = new TaskLoop(journal, run, { showInInbox });
+  if ((await loop.untilOver()) === 'rest') await startAfresh(argument, journal, run);
+  return lastAnswers(journal, run);
 }
 
 /** A decision that is still being checked gets its answer, and the audit its refusal, before the workflow closes. */
@@ -82,63 +72,11 @@ async function lastAnswers(journal: Journal, run: TaskRun): Promise<TaskOutcome>
   return outcomeOf(journal.state);
 }
 
-/** Nothing to wait for: undefined. */
-function carryOut(
-  verdict: Exclude<Verdict, { do: 'nothing' }>,
-  journal: Journal,
-  run: TaskRun,
-): Promise<void> | undefined {
-  if (!isAside(verdict)) showInInbox(journal, isPersonAwaited(verdict));
-  return verdict.do === 'wait' ? waitUntil(journal, verdict.until) : run.carryOut(verdict);
-}
-
-function isPersonAwaited(verdict: Verdict): boolean {
-  return verdict.do === 'wait' && verdict.person;
-}
-
-/** What is done while the same approval stays open: a reminder is no reason to leave the inbox and to enter it again. */
-function isAside(verdict: Verdict): boolean {
-  if (verdict.do === 'alert' || verdict.do === 'judge_held') return true;
-  if (verdict.do !== 'append' || verdict.event.type !== 'approval_expired') return false;
-  return ['remind', 'escalate'].includes(verdict.event.data.outcome);
-}
-
-/** S10.3: before a task starts to wait for a person, before it ends, and when much has come together. */
-function mustFlush(verdict: Verdict, journal: Journal): boolean {
-  const pending = pendingNotes(journal);
-  if (pending === 0) return false;
-  return startsToWait(verdict, journal) || verdict.do === 'end' || pending >= NOTES_PENDING_MAX;
-}
-
-/** Each decision about an open approval, and an interrupt, start the wait anew: for the next approver, or to be resumed. */
-function startsToWait(verdict: Verdict, { state, isInInbox }: Journal): boolean {
-  if (verdict.do !== 'wait') return false;
-  if (state.interrupted || state.phase.kind === 'awaiting_approval') return true;
-  return verdict.person && !isInInbox;
-}
-
-function pendingNotes({ state, pendingCount }: Journal): number {
-  return state.plan?.recorded === true ? pendingCount : 0;
-}
-
 function showInInbox(journal: Journal, isWaiting: boolean): void {
   if (journal.isInInbox === isWaiting) return;
   if (isWaiting) enterInbox(journal.state);
   else leaveInbox();
   journal.isInInbox = isWaiting;
-}
-
-/** Until the clock reads `until`, a message changed the state, or messages have filled the history. */
-async function waitUntil(journal: Journal, until: number | null): Promise<void> {
-  const { seq } = journal.state;
-  const isOver = (): boolean => journal.state.seq !== seq || isHistoryLong();
-  if (until === null) await condition(isOver);
-  else await condition(isOver, Math.max(1, until - Date.now()));
-}
-
-function isHistoryLong(): boolean {
-  const { historyLength, historySize, continueAsNewSuggested } = workflowInfo();
-  return continueAsNewSuggested || historyLength > HISTORY_EVENTS_MAX || historySize > HISTORY_BYTES_MAX;
 }
 
 /** S3.6: nothing that was sent to this run is lost over the boundary. */

@@ -25,18 +25,35 @@ const ROLES_MAX = 100;
 const ARGUMENT_CHARS_MAX = 1_048_576;
 const EDITS_UNDER_WAY_MAX = 10;
 
-export function answerDecisions(journal: Journal, run: TaskRun): void {
+/** Whom decisions are about: the one task of workflow `action`, or the step that the callId names. */
+export interface DecisionRoute {
+  /** Null: nothing of that name is there. */
+  taskOf(callId: string): { journal: Journal; run: TaskRun } | null;
+  status(): string;
+  /** Journals a message that is about nothing that is there. */
+  ignore(code: 'invalid_decision' | 'not_open'): void;
+}
+
+/** For a task of its own. */
+export function ignoreOf(journal: Journal): DecisionRoute['ignore'] {
+  return (code) => {
+    if (journal.state.phase.kind !== 'ended')
+      journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
+  };
+}
+
+export function answerDecisions(route: DecisionRoute): void {
   // No promise where none is waited for: thousands may have come while no worker was there, all judged in one go.
   const bySignal =
     (kind: DecisionKind) =>
     (message: unknown): void | Promise<void> => {
-      const reply = decide(journal, run, { ...fieldsOf(message), kind });
+      const reply = decide(route, { ...fieldsOf(message), kind });
       if (reply instanceof Promise) return reply.then(() => undefined);
     };
   setHandler(approveSignal, bySignal('approve'));
   setHandler(editSignal, bySignal('edit'));
   setHandler(rejectSignal, bySignal('reject'));
-  setHandler(decideUpdate, (message) => decide(journal, run, message));
+  setHandler(decideUpdate, (message) => decide(route, message));
 }
 
 /** A decision that was held until its approval opened. */
@@ -46,9 +63,12 @@ export function judgeHeld(journal: Journal, decision: DecisionMessage): void {
   if (judgement.kind === 'answered') conclude(journal, decision, judgement);
 }
 
-function decide(journal: Journal, run: TaskRun, message: unknown): DecisionReply | Promise<DecisionReply> {
+function decide(route: DecisionRoute, message: unknown): DecisionReply | Promise<DecisionReply> {
   const decision = decisionOf(message);
-  if (decision === null) return refuse(journal);
+  if (decision === null) return refuse(route, 'invalid_decision', DECISION_SHAPE);
+  const task = route.taskOf(decision.callId);
+  if (task === null) return refuse(route, 'not_open', 'No approval of that id belongs to this task.');
+  const { journal, run } = task;
   const first = firstAnswer(journal.state, decision);
   if (first !== null) return { ...first, status: statusOf(journal.state) };
   const judgement = judgeDecision(journal.state, decision, Date.now());
@@ -91,11 +111,13 @@ function conclude(journal: Journal, decision: DecisionMessage, answered: Answere
 const DECISION_SHAPE =
   'A decision is {kind: approve|edit|reject, callId, by: {tenant, subject, roles}, decisionId?, fingerprint?, challengeAnswer?, arguments?, reason?}.';
 
-function refuse(journal: Journal): DecisionReply {
-  const code = 'invalid_decision';
-  if (journal.state.phase.kind !== 'ended')
-    journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
-  return { accepted: false, code, message: DECISION_SHAPE, status: statusOf(journal.state) };
+function refuse(
+  route: DecisionRoute,
+  code: 'invalid_decision' | 'not_open',
+  message: string,
+): DecisionReply {
+  route.ignore(code);
+  return { accepted: false, code, message, status: route.status() };
 }
 
 /**

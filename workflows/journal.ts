@@ -19,9 +19,9 @@ import type { TaskState } from '../src/task/state.ts';
 import { upcastEvent, upcastState } from '../src/task/upcast.ts';
 import { statusOf } from '../src/task/view.ts';
 
-const EVENTS_KEPT = 200;
+export const EVENTS_KEPT = 200;
 const PENDING_MAX = 1_000;
-const CARRIED_CHARS_MAX = 256 * 1024;
+export const CARRIED_CHARS_MAX = 256 * 1024;
 const REPEATING = ['step_lost', 'message_ignored', 'decision_ignored'];
 
 /** Change hints (architecture.md, idea 6): no history events, at least once, never the truth. */
@@ -37,14 +37,25 @@ export interface JournalSnapshot {
   isInInbox: boolean;
 }
 
+/** The procedure whose step a journal is of: it keeps the events, and tells of them (procedure-journal.ts). */
+export interface JournalOwner {
+  stepId: string;
+  heard(event: TaskEvent): void;
+}
+
 export class Journal {
   state: TaskState;
   readonly events: TaskEvent[];
   isInInbox = false;
   private pending: AuditNote[] = [];
+  private readonly owner: JournalOwner | null;
   private readonly hints = proxySinks<HintSinks>().holdfastHints;
 
-  constructor(start: JournalSnapshot | Extract<NewEvent, { type: 'task_started' }>) {
+  constructor(
+    start: JournalSnapshot | Extract<NewEvent, { type: 'task_started' }>,
+    owner: JournalOwner | null = null,
+  ) {
+    this.owner = owner;
     if ('state' in start) {
       this.state = upcastState(start.state);
       this.events = start.events.map(upcastEvent);
@@ -52,20 +63,26 @@ export class Journal {
       return;
     }
     // A task starts when it was asked for, not when the first worker came by: its run deadline counts from then (S5.3).
-    const first: TaskEvent = { v: 1, seq: 1, at: workflowInfo().startTime.getTime(), ...start };
-    this.events = [first];
+    const at = owner === null ? workflowInfo().startTime.getTime() : Date.now();
+    const first: TaskEvent = { v: 1, seq: 1, at, ...start };
+    this.events = owner === null ? [first] : [];
     this.state = reduce(null, first);
     const note = noteOf(first);
     if (note !== null) this.await(note);
+    owner?.heard(first);
   }
 
   append(event: NewEvent): void {
     const whole = { v: 1, seq: this.state.seq + 1, at: Date.now(), ...event } as TaskEvent;
     this.state = reduce(this.state, whole);
-    this.events.push(whole);
-    if (this.events.length > EVENTS_KEPT) this.events.shift();
     const note = noteOf(whole);
     if (note !== null) this.await(note);
+    if (this.owner !== null) {
+      this.owner.heard(whole);
+      return;
+    }
+    this.events.push(whole);
+    if (this.events.length > EVENTS_KEPT) this.events.shift();
     this.hints.changed(this.state.taskId, whole.seq, this.hintedStatus());
   }
 
@@ -98,7 +115,8 @@ export class Journal {
   }
 
   private await(note: AuditNote): void {
-    this.pending.push(note);
+    const { owner } = this;
+    this.pending.push(owner === null ? note : { ...note, data: { ...note.data, step: owner.stepId } });
     if (this.pending.length <= PENDING_MAX) return;
     const oldest = this.pending.findIndex(({ type }) => REPEATING.includes(type));
     this.pending.splice(Math.max(oldest, 0), 1);
@@ -106,7 +124,7 @@ export class Journal {
 }
 
 /** How many of the first entries fit; always one. */
-function countWithin(entries: readonly unknown[], charsMax: number): number {
+export function countWithin(entries: readonly unknown[], charsMax: number): number {
   let chars = 0;
   const tooMany = entries.findIndex((entry) => (chars += JSON.stringify(entry).length) > charsMax);
   return tooMany === -1 ? entries.length : Math.max(tooMany, 1);

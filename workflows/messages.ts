@@ -26,6 +26,7 @@ export interface MessageReply {
 }
 
 export const WORKFLOW_ACTION = 'action';
+export const WORKFLOW_PROCEDURE = 'procedure';
 export const cancelSignal = defineSignal<[CancelMessage?]>('cancel');
 export const resolveSignal = defineSignal<[Resolution]>('resolve');
 export const cancelUpdate = defineUpdate<MessageReply, [CancelMessage?]>('cancelTask');

@@ -49,14 +49,7 @@ function requestCancel(journal: Journal, message: unknown): MessageReply {
   const { state } = journal;
   if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
   if (state.cancelRequested) return reply(journal, 'already_requested');
-  const { by, reason } = fieldsOf(message);
-  journal.append({
-    type: 'cancel_requested',
-    data: {
-      by: nameOf(by),
-      ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
-    },
-  });
+  journal.append({ type: 'cancel_requested', data: whoAndWhy(message) });
   return reply(journal, 'requested');
 }
 
@@ -65,14 +58,7 @@ function requestInterrupt(journal: Journal, message: unknown): MessageReply {
   const { state } = journal;
   if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
   if (state.interrupted) return reply(journal, 'already_requested');
-  const { by, reason } = fieldsOf(message);
-  journal.append({
-    type: 'interrupted',
-    data: {
-      by: nameOf(by),
-      ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
-    },
-  });
+  journal.append({ type: 'interrupted', data: whoAndWhy(message) });
   return reply(journal, 'requested');
 }
 
@@ -86,7 +72,7 @@ function requestResume(journal: Journal, message: unknown): MessageReply {
 }
 
 /** S3.5: only a task in `needs_attention` takes a resolution; anything else is journaled as ignored. */
-function requestResolve(journal: Journal, message: unknown): MessageReply {
+export function requestResolve(journal: Journal, message: unknown): MessageReply {
   const { phase } = journal.state;
   if (phase.kind === 'ended' || phase.kind === 'finished') return reply(journal, 'already_ended');
   const resolution = resolutionOf(message);
@@ -103,6 +89,15 @@ function requestResolve(journal: Journal, message: unknown): MessageReply {
   const code = resolution === null || !isSense ? 'invalid_resolution' : 'not_in_attention';
   journal.append({ type: 'message_ignored', data: { message: 'resolve', code } });
   return reply(journal, code);
+}
+
+/** Of a message that may give a name and a reason. */
+export function whoAndWhy(message: unknown): { by: string; reason?: string } {
+  const { by, reason } = fieldsOf(message);
+  return {
+    by: nameOf(by),
+    ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
+  };
 }
 
 /** The message cut down to what a resolution is; null when it is none. Anyone may signal anything. */
@@ -126,11 +121,11 @@ function isStoredResult(value: unknown): value is StoredResult {
   );
 }
 
-function fieldsOf(value: unknown): Record<string, unknown> {
+export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-function nameOf(value: unknown): string {
+export function nameOf(value: unknown): string {
   return typeof value === 'string' && value !== '' ? value.slice(0, NAME_CHARS_MAX) : 'unknown';
 }
 

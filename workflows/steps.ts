@@ -11,7 +11,7 @@ import {
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
-import type { TaskActivities } from '../src/task/activity-api.ts';
+import type { ProcedureActivities, TaskActivities } from '../src/task/activity-api.ts';
 import type { Failure } from '../src/task/failure.ts';
 import type { NewEvent } from '../src/task/event.ts';
 import type { Plan } from '../src/task/plan.ts';
@@ -47,8 +47,24 @@ export function inlineActivities(plan: Plan): TaskActivities {
   });
 }
 
+/**
+ * A step's first attempt, whose deadlines are known only once it has planned: the handler keeps them, a dead worker is
+ * noticed by its silence, and the engine's own bound is the longest that any contract may ask for.
+ */
+export const firstStepActivities = proxyActivities<ProcedureActivities>({
+  startToCloseTimeout: '25h',
+  heartbeatTimeout: 5_000,
+  retry: { maximumAttempts: 1 },
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+});
+
 /** Activities that touch the ledger alone. */
 export const ledgerActivities = proxyActivities<TaskActivities>({
+  startToCloseTimeout: LEDGER_STEP_MS,
+  retry: { maximumAttempts: 1 },
+});
+
+export const procedureLedgerActivities = proxyActivities<ProcedureActivities>({
   startToCloseTimeout: LEDGER_STEP_MS,
   retry: { maximumAttempts: 1 },
 });

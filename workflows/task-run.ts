@@ -5,7 +5,7 @@
  * a task's own code costs its worker: so callbacks where `async` would only pass a promise on.
  */
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
-import type { AuditNote, BareStart } from '../src/task/activity-api.ts';
+import type { AuditNote, BareStart, StepAnswer, StepStart } from '../src/task/activity-api.ts';
 import { opened } from '../src/task/approval-state.ts';
 import { backoffDelayMs, decide } from '../src/task/decide.ts';
 import type { Verdict } from '../src/task/decide.ts';
@@ -15,7 +15,13 @@ import type { Plan } from '../src/task/plan.ts';
 import type { AlertDue } from '../src/task/state.ts';
 import { judgeHeld } from './decisions.ts';
 import type { Journal } from './journal.ts';
-import { attemptActivities, inlineActivities, ledgerActivities, stepLost } from './steps.ts';
+import {
+  attemptActivities,
+  firstStepActivities,
+  inlineActivities,
+  ledgerActivities,
+  stepLost,
+} from './steps.ts';
 
 type ActingVerdict = Exclude<Verdict, { do: 'nothing' } | { do: 'wait' }>;
 type AttemptVerdict = Extract<Verdict, { do: 'attempt' }>;
@@ -36,12 +42,19 @@ export class TaskRun {
   /** Edits whose arguments an activity is planning. */
   editsUnderWay = 0;
   private readonly bare: BareStart | null;
+  private readonly step: StepStart | null;
   private notesLostInARow = 0;
 
-  constructor(journal: Journal, input: Json, bare: BareStart | null) {
+  /** `bare`: planned by its first activity. `step`: of a procedure, planned within its first attempt. */
+  constructor(
+    journal: Journal,
+    input: Json,
+    { bare = null, step = null }: { bare?: BareStart | null; step?: StepStart | null } = {},
+  ) {
     this.journal = journal;
     this.input = input;
     this.bare = bare;
+    this.step = step;
   }
 
   /** Nothing to wait for: undefined. */
@@ -152,7 +165,8 @@ export class TaskRun {
   }
 
   private attempt(verdict: AttemptVerdict): Promise<void> {
-    const plan = this.planned();
+    const { plan } = this.journal.state;
+    if (plan === null) return this.performStep(verdict);
     const { attempt, purpose, inline, verifyFinal } = verdict;
     const request = { ...this.common(), input: this.input, attempt, purpose, inline, verifyFinal };
     this.journal.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });
@@ -163,6 +177,38 @@ export class TaskRun {
         data: { attempt, outcome },
       }));
     return plan.cancelAttempt === 'abort' ? this.runAbortable(attempt, run) : run();
+  }
+
+  /** One activity on a step's happy path: it plans, reserves and performs (architecture.md, idea 1). */
+  private performStep({ attempt, purpose, inline, verifyFinal }: AttemptVerdict): Promise<void> {
+    const start = this.step;
+    if (start === null) throw new Error('only a step is planned by its attempt');
+    const { taskId, ordinal } = this.journal.state;
+    const journal = this.journal.unaudited();
+    this.journal.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });
+    return firstStepActivities.performStep({ start, taskId, ordinal, attempt, purpose, journal }).then(
+      (answer) => {
+        this.journal.audited(answer.kind === 'refused' ? [] : journal);
+        this.performed(attempt, answer);
+      },
+      (error: unknown) => this.journal.append(stepLost(attempt, error)),
+    );
+  }
+
+  private performed(attempt: number, answer: StepAnswer): void {
+    if (answer.kind === 'refused') {
+      const { end } = answer;
+      this.journal.append({
+        type: 'plan_refused',
+        data: { end, operationId: null, result: null, replayed: false },
+      });
+      return;
+    }
+    const { plan, ordinal } = answer;
+    this.input = answer.input;
+    this.journal.append({ type: 'step_planned', data: { plan, ordinal, asks: answer.kind === 'asks' } });
+    if (answer.kind === 'performed')
+      this.journal.append({ type: 'attempt_finished', data: { attempt, outcome: answer.outcome } });
   }
 
   private rollback(verdict: RollbackVerdict): Promise<void> {
@@ -177,6 +223,7 @@ export class TaskRun {
   }
 
   private close(verdict: CloseVerdict): Promise<void> {
+    if (this.journal.state.plan === null) return this.closeUnplanned(verdict);
     const request = { ...this.common(), attempt: this.journal.state.attempt, end: verdict.end };
     this.journal.append({ type: 'close_scheduled', data: { end: verdict.end } });
     return this.settle(
@@ -187,6 +234,13 @@ export class TaskRun {
         data: { outcome },
       }),
     );
+  }
+
+  /** A step that never began: nothing was reserved, so the ledger has nothing to close. */
+  private closeUnplanned({ end }: CloseVerdict): Promise<void> {
+    this.journal.append({ type: 'close_scheduled', data: { end } });
+    this.journal.append({ type: 'close_finished', data: { outcome: { kind: 'closed' } } });
+    return Promise.resolve();
   }
 
   private resolve(verdict: ResolveVerdict): Promise<void> {

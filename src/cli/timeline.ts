@@ -48,6 +48,10 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       return ['planned', planLine(event.data.plan)];
     case 'plan_refused':
       return ['refused', endLine(event.data.end)];
+    case 'step_planned':
+      return [event.data.asks ? 'planned, a person is asked' : 'planned', planLine(event.data.plan)];
+    case 'undo_requested':
+      return ['to be undone', event.data.reason];
     case 'attempt_scheduled':
       return [
         event.data.purpose === 'execute' ? `attempt ${event.data.attempt}` : `look ${event.data.attempt}`,

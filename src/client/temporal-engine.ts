@@ -32,6 +32,7 @@ import {
   SEARCH_ATTRIBUTES,
   taskQuery,
   WORKFLOW_ACTION,
+  WORKFLOW_PROCEDURE,
 } from '../../workflows/messages.ts';
 import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
@@ -110,10 +111,10 @@ export class TemporalEngine implements TaskEngine {
   async start(taskId: string, start: PlannedStart): Promise<StartAnswer> {
     try {
       await this.#within(this.#startDeadlineMs, () =>
-        this.#temporal.workflow.start(WORKFLOW_ACTION, {
+        this.#temporal.workflow.start(start.plan.procedure ? WORKFLOW_PROCEDURE : WORKFLOW_ACTION, {
           workflowId: taskId,
           taskQueue: this.#taskQueue,
-          args: [start],
+          args: [withOrigin(taskId, start)],
           workflowIdConflictPolicy: 'USE_EXISTING',
           workflowIdReusePolicy: 'REJECT_DUPLICATE',
           workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
@@ -330,6 +331,13 @@ function runningRecord({ action, startedAt }: TaskState, { principal }: Plan): E
     startedAt,
     closedAt: null,
   };
+}
+
+/** S1.2: a procedure's steps keep the keys of the run that began them, also in the run that recovers it. */
+function withOrigin(taskId: string, start: PlannedStart): PlannedStart {
+  const { procedure } = start.plan;
+  if (!procedure) return start;
+  return { ...start, plan: { ...start.plan, procedure: { origin: taskId, ...procedure } } };
 }
 
 function stateOf({ status }: WorkflowExecutionDescription): 'running' | 'completed' | 'killed' {

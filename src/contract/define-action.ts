@@ -53,9 +53,13 @@ export interface RetryDefinition {
 }
 
 /** What a user writes. Durations are `250ms`, `10s`, `5m`, `24h`, `7d` or milliseconds. */
-export interface ActionDefinition<Input extends z.ZodObject, Output extends z.ZodType> {
+export interface ActionDefinition<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  Name extends string = string,
+> {
   /** The tool's name: 1 to 64 of `A–Z a–z 0–9 _ -`. Persisted in every row. */
-  name: string;
+  name: Name;
   /** Grows when the meaning of the action changes; stored beside fingerprints. From 1. */
   version: number;
   description: string;
@@ -92,8 +96,9 @@ export interface ActionDefinition<Input extends z.ZodObject, Output extends z.Zo
 export interface ActionContract<
   Input extends z.ZodObject = z.ZodObject,
   Output extends z.ZodType = z.ZodType,
+  Name extends string = string,
 > {
-  readonly name: string;
+  readonly name: Name;
   readonly version: number;
   readonly description: string;
   readonly input: Input;
@@ -113,6 +118,8 @@ export interface ActionContract<
   /** As declared; null when left to whether the handler exists. */
   readonly lookup: 'plain' | 'conclusive' | null;
   readonly inline: 'auto' | false;
+  /** Set by `defineProcedure`: what runs is a procedure's code, and there are no handlers. */
+  readonly isProcedure?: boolean;
   /** JSON pointer patterns (S2.10). */
   readonly sensitive: { readonly input: readonly string[]; readonly output: readonly string[] };
 }
@@ -121,16 +128,19 @@ export interface ActionContract<
  * Checks a definition and answers the contract. Throws `invalid_contract` with all defects found: the message of each
  * names the field, its bound and the fix (`details.issues`).
  */
-export function defineAction<Input extends z.ZodObject, Output extends z.ZodType>(
-  definition: ActionDefinition<Input, Output>,
-): ActionContract<Input, Output> {
+export function defineAction<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  const Name extends string = string,
+>(definition: ActionDefinition<Input, Output, Name>): ActionContract<Input, Output, Name> {
   const name = typeof definition?.name === 'string' ? definition.name.slice(0, 64) : '(unnamed)';
   const parsed = definitionSchema.safeParse(definition);
   if (!parsed.success) throw contractError(name, issuesOf(parsed.error));
   const { deadlines, verify, rollback, approval, ...rest } = parsed.data;
   const isSafe = rest.effect === 'safe';
-  const contract: ActionContract<Input, Output> = {
+  const contract: ActionContract<Input, Output, Name> = {
     ...rest,
+    name: definition.name,
     // S1.4, field case 21: an argument nobody would look at is refused, not dropped.
     input: (definition.input._zod.def.catchall === undefined
       ? definition.input.strict()

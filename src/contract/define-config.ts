@@ -8,6 +8,7 @@ import type { JsonObject } from '../task/json.ts';
 import type { Duration } from './duration.ts';
 import { HoldfastError } from './error.ts';
 import type { Action } from './implement-action.ts';
+import type { ProcedureContract } from './define-procedure.ts';
 import { LIMITS } from './limits.ts';
 import { pointerOf } from './pointer.ts';
 
@@ -41,9 +42,19 @@ export type AlertDelivery =
   /** Signed with HOLDFAST_ALERT_WEBHOOK_SECRET (docs/operations.md). */
   | { webhook: { url: string } };
 
+/** A user's procedures: the file with their code, and what callers are promised of each. */
+export interface ConfiguredProcedures {
+  /** Path of the file that exports them (`procedure(name, …)` of `holdfast/procedure`); beside the configuration where relative. */
+  code: string;
+  /** What `defineProcedure` answered, one for each that may be called; a child alone needs none. */
+  contracts: ProcedureContract[];
+}
+
 export interface HoldfastConfig {
   /** What `implementAction` answered; each name once. At most 1,000. */
   actions: Action[];
+  /** Names are shared with actions. */
+  procedures?: ConfiguredProcedures;
   /** Runs once at every start of a worker, before it takes work, with the ledger's database: for the tables of transactional actions. Must be repeatable. */
   setup?(ledger: Kysely<unknown>): Promise<void>;
   auth?: { tokens: TokenDefinition[] };
@@ -85,7 +96,13 @@ const GATEWAY_LIMITS = [
 ] as const;
 
 /** Tools of Holdfast's own (M3.2). */
-const RESERVED_NAMES = new Set(['task_get', 'task_wait', 'task_cancel', 'task_answer']);
+const RESERVED_NAMES = new Set([
+  'task_get',
+  'task_wait',
+  'task_cancel',
+  'task_answer',
+  'holdfast_approval',
+]);
 
 const functionOf = (what: string) =>
   z.custom<unknown>((value) => typeof value === 'function', { error: `write ${what}` });
@@ -94,8 +111,19 @@ const actionSchema = z.custom<Action>(isAction, {
   error: 'write what implementAction(contract, handlers) answered',
 });
 
-const configSchema = z.strictObject({
-  actions: z.array(actionSchema).max(LIMITS.actionsMax.value).superRefine(checkNames),
+const procedureSchema = z.custom<ProcedureContract>(
+  (value) => isAction(value) && (value as Action).contract.isProcedure === true,
+  { error: 'write what defineProcedure({…}) answered' },
+);
+
+const shapeSchema = z.strictObject({
+  actions: z.array(actionSchema).max(LIMITS.actionsMax.value),
+  procedures: z
+    .strictObject({
+      code: z.string().min(1, { error: 'write the path of the file that exports the procedures' }),
+      contracts: z.array(procedureSchema).max(LIMITS.actionsMax.value),
+    })
+    .optional(),
   setup: functionOf('an async function of the ledger’s database').optional(),
   auth: z
     .strictObject({
@@ -146,6 +174,8 @@ const configSchema = z.strictObject({
   logLevel: z.unknown().optional(),
 });
 
+const configSchema = shapeSchema.superRefine(checkNames);
+
 /**
  * Answers `config` itself. Throws `invalid_configuration` (`details.issues`) naming each wrong field and each unknown
  * key, an action that is there twice, and a name that is Holdfast's own.
@@ -179,13 +209,23 @@ function isAction(value: unknown): boolean {
   );
 }
 
-function checkNames(actions: Action[], context: z.RefinementCtx): void {
+function checkNames(
+  { actions, procedures }: Pick<z.output<typeof shapeSchema>, 'actions' | 'procedures'>,
+  context: z.RefinementCtx,
+): void {
   const seen = new Set<string>();
-  actions.forEach(({ contract: { name } }, index) => {
-    const refuse = (message: string) => context.addIssue({ code: 'custom', path: [index], message });
+  const named = [
+    ...actions.map(({ contract }, index) => ({ name: contract.name, path: ['actions', index] })),
+    ...(procedures?.contracts ?? []).map(({ contract }, index) => ({
+      name: contract.name,
+      path: ['procedures', 'contracts', index],
+    })),
+  ];
+  named.forEach(({ name, path }) => {
+    const refuse = (message: string) => context.addIssue({ code: 'custom', path, message });
     if (RESERVED_NAMES.has(name))
       refuse(`${name} is the name of one of Holdfast's own tools: rename the action`);
-    if (seen.has(name)) refuse(`${name} is there twice: each action needs its own name`);
+    if (seen.has(name)) refuse(`${name} is there twice: each action and procedure needs its own name`);
     seen.add(name);
   });
 }

@@ -8,8 +8,12 @@ import { rehearsalDefects } from './rehearsal.ts';
 import type { Rehearsal } from './rehearsal.ts';
 
 /** A contract with the handlers that keep it. Handlers are called with validated input only. */
-export interface Action<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodType = z.ZodType> {
-  readonly contract: ActionContract<Input, Output>;
+export interface Action<
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodType = z.ZodType,
+  Name extends string = string,
+> {
+  readonly contract: ActionContract<Input, Output, Name>;
   readonly handlers: AnyHandlers;
   /** How it is rehearsed (S6.6). */
   readonly rehearsal?: Rehearsal;
@@ -30,10 +34,14 @@ const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 've
  * context and so can't pass `operationId` on (field case 3); a handler that is no function, or not a known one.
  * `rehearsal` says how `holdfast rehearse` calls the action and counts its effects; tasks never use it.
  */
-export function implementAction<Input extends z.ZodObject, Output extends z.ZodType>(
-  contract: ActionContract<Input, Output>,
+export function implementAction<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  Name extends string = string,
+>(
+  contract: ActionContract<Input, Output, Name>,
   { rehearsal, ...handlers }: Implementation<Input, Output>,
-): Action<Input, Output> {
+): Action<Input, Output, Name> {
   const given = handlers as unknown as AnyHandlers;
   const defects = [
     ...shapeDefects(given),

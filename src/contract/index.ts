@@ -28,7 +28,9 @@ export type {
   RetryDefinition,
 } from './define-action.ts';
 export { defineConfig } from './define-config.ts';
-export type { AlertMessage, HoldfastConfig, TokenDefinition } from './define-config.ts';
+export { defineProcedure } from './define-procedure.ts';
+export type { ProcedureContract, ProcedureDefinition } from './define-procedure.ts';
+export type { AlertMessage, ConfiguredProcedures, HoldfastConfig, TokenDefinition } from './define-config.ts';
 export type { Duration } from './duration.ts';
 export { ERROR_CODES, HoldfastError } from './error.ts';
 export type { ErrorCode } from './error.ts';

@@ -84,6 +84,7 @@ export function planOperation(action: Action, request: PlanRequest): PlannedOper
       v: 1,
       ...shared,
       ...frozenTerms(contract),
+      ...(contract.isProcedure === true && { procedure: {} }),
       handlers,
       autoRetry: keyed || contract.effect === 'safe',
       inline: approval === null && isInline(contract, handlers),

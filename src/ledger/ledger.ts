@@ -14,7 +14,7 @@
  */
 import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditNote } from '../task/activity-api.ts';
-import type { Resolution } from '../task/event.ts';
+import type { Resolution, RollbackReason } from '../task/event.ts';
 import type { Claim } from '../task/claim.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json, JsonObject } from '../task/json.ts';
@@ -140,7 +140,7 @@ export interface RollbackClaimRequest {
   attempt: number;
   claimMs: number;
   attemptMs: number;
-  reason: 'verify_failed' | 'cancelled';
+  reason: RollbackReason;
   notes: AuditNote[];
 }
 
@@ -230,6 +230,25 @@ export interface Transitions {
   }): Promise<{ kind: 'written'; row: OperationRow } | { kind: 'notInAttention'; row: OperationRow }>;
   /** S2.7: a stale attempt's outcome is kept, changes no result, and alerts when another execution took place. */
   recordLate(claim: Claim, outcome: Json, alert: Alert): Promise<void>;
+  /** S1.5 for a step of a procedure. `superseded`: the procedure's row belongs to another run, or has ended. */
+  reserveStep(request: {
+    parent: { operationId: string; taskId: string; ordinal: number };
+    reservation: Reservation;
+    notes: AuditNote[];
+  }): Promise<
+    | { kind: 'reserved'; row: OperationRow }
+    | { kind: 'conflict'; paths: string[]; row: OperationRow }
+    | { kind: 'superseded'; row: OperationRow }
+  >;
+  /** The end of a procedure and of its committed steps (S6.3). Idempotent: answers the end on record. */
+  endProcedure(request: {
+    operationId: string;
+    taskId: string;
+    ordinal: number;
+    end: TaskEnd;
+    result: StoredResult | null;
+    notes: AuditNote[];
+  }): Promise<{ kind: 'ended'; row: OperationRow } | { kind: 'superseded'; row: OperationRow }>;
   /** S3.8: the engine closed the task from outside. Nothing sent: ended `failed`, effect none; else the next ordinal, to be reconciled. */
   recover(
     operationId: string,

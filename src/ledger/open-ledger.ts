@@ -10,6 +10,7 @@ import { SCHEMA_VERSION, migrate, schemaVersion } from './migrations.ts';
 import * as outbox from './outbox.ts';
 import { getPayload, putPayload } from './payload.ts';
 import { PostgresStore } from './postgres-store.ts';
+import * as procedure from './procedure.ts';
 import * as reads from './reads.ts';
 import { reserve } from './reserve.ts';
 import * as rollback from './rollback.ts';
@@ -88,6 +89,8 @@ function transitionsOver(run: Run, queries: Queries): Transitions {
     resolve: (request) => run((unit) => close.resolve(unit, request)),
     recordLate: (claim, outcome, alert) =>
       run((unit) => close.recordLate(unit, claim, outcome, alert), 'repeat'),
+    reserveStep: (request) => run((unit) => procedure.reserveStep(unit, request), 'repeat'),
+    endProcedure: (request) => run((unit) => procedure.endProcedure(unit, request), 'repeat'),
     recover: (operationId, taskId) => run((unit) => close.recover(unit, operationId, taskId), 'repeat'),
     recordEnd: (taskId, end) => run((unit) => close.recordEnd(unit, taskId, end), 'repeat'),
     appendAudit: (request) => run((unit) => close.appendAudit(unit, request), 'repeat'),

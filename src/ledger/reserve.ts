@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { differingPaths } from '../contract/redact.ts';
 import { taskIdOf } from '../contract/ids.ts';
 import type { Json, JsonObject } from '../task/json.ts';
-import type { Reservation, Reserved, RowState } from './ledger.ts';
+import type { OperationRow, Reservation, Reserved, RowState } from './ledger.ts';
 import { stored } from './row.ts';
 import type { OperationTable } from './schema.ts';
 import { Held } from './unit.ts';
@@ -38,13 +38,19 @@ function begin(unit: Unit, held: Held, request: Reservation): Reserved {
 
 function answerFor(unit: Unit, held: Held, request: Reservation): Reserved {
   const { row } = held;
-  const isSame =
-    [row.fingerprint.sent, row.fingerprint.input].includes(request.fingerprint.sent) ||
-    [row.fingerprint.sent, row.fingerprint.input].includes(request.fingerprint.input);
-  if (!isSame) return { kind: 'conflict', paths: differingPaths(row.arguments, request.arguments), row };
+  if (!hasSameFingerprint(row, request)) return { kind: 'conflict', paths: differingPaths(row.arguments, request.arguments), row };
   if (row.end === null) return { kind: 'open', row, attached: false };
   if (!NOTHING_SENT.includes(row.state)) return { kind: 'ended', row };
   return nextOrdinal(unit, held, request);
+}
+
+/** S1.4: equality of either is a match. */
+export function hasSameFingerprint(
+  { fingerprint }: Pick<OperationRow, 'fingerprint'>,
+  request: Pick<Reservation, 'fingerprint'>,
+): boolean {
+  const known = [fingerprint.sent, fingerprint.input];
+  return known.includes(request.fingerprint.sent) || known.includes(request.fingerprint.input);
 }
 
 /** The fence goes on: the generation is kept, and the ordinal is newer than any that an old attempt can name. */
@@ -80,8 +86,15 @@ function asked({ principal, action, key, keyed, fingerprint, effect }: Reservati
   return { subject, roles: [...roles], action, key, keyed, effect, fingerprint: { ...fingerprint } };
 }
 
+/** The row of a procedure's step; null when it is there already. */
+export async function insertReserved(unit: Unit, request: NewRow): Promise<Held | null> {
+  const held = await insert(unit, request);
+  if (held !== null) unit.inserted(held, 'reserve', 'operation.reserved', asked(request));
+  return held;
+}
+
 /** Null when the operation's row, or an equal open call to attach to, is there. */
-async function insert(unit: Unit, request: Reservation): Promise<Held | null> {
+async function insert(unit: Unit, request: NewRow): Promise<Held | null> {
   const { tx } = unit;
   const record = recordOf(request, tx.clock.value());
   const [row] = await tx.query<{ now: number }>(
@@ -102,7 +115,10 @@ async function insert(unit: Unit, request: Reservation): Promise<Held | null> {
     : null;
 }
 
-function recordOf(request: Reservation, now: number): OperationTable {
+/** A step's row has its procedure's ordinal and names it. */
+type NewRow = Reservation & { ordinal?: number; parentOperationId?: string };
+
+function recordOf(request: NewRow, now: number): OperationTable {
   return {
     operation_id: request.operationId,
     tenant: request.principal.tenant,
@@ -113,7 +129,7 @@ function recordOf(request: Reservation, now: number): OperationTable {
     contract_version: request.contractVersion,
     effect: request.effect,
     state: 'reserved',
-    ordinal: 1,
+    ordinal: request.ordinal ?? 1,
     task_id: request.taskId ?? taskIdOf(request.operationId, 1),
     attempt: 0,
     generation: 0,
@@ -128,7 +144,7 @@ function recordOf(request: Reservation, now: number): OperationTable {
     attention_about: null,
     task_end: null,
     late_outcome: null,
-    parent_operation_id: null,
+    parent_operation_id: request.parentOperationId ?? null,
     attachable: Number(!request.keyed && request.attach),
     edited: null,
     created_at: now,

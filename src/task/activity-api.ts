@@ -127,3 +127,53 @@ export interface TaskActivities {
   planEdit(request: PlanEditRequest): Promise<PlanEditResult>;
   planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;
 }
+
+/** One step of a procedure, as its code asked for it; planned where it is performed (architecture.md, idea 1). */
+export interface StepStart {
+  action: string;
+  /** As sent; checked against the contract. */
+  args: JsonObject;
+  /** `taskId/stepId` (S1.2). */
+  key: string;
+  principal: Principal;
+  /** The procedure's operation. */
+  parent: string;
+}
+
+/** Plans, reserves and performs a step in one go. */
+export interface StepRequest {
+  start: StepStart;
+  taskId: string;
+  /** The procedure's; its steps have the same. */
+  ordinal: number;
+  attempt: number;
+  purpose: AttemptPurpose;
+  journal: AuditNote[];
+}
+
+export type StepAnswer =
+  /** `input` null: as sent. */
+  | { kind: 'performed'; plan: Plan; input: Json; ordinal: number; outcome: OperationOutcome }
+  /** Policy asks for a person; reserved, nothing claimed. */
+  | { kind: 'asks'; plan: Plan; input: Json; ordinal: number }
+  /** Refused before anything was reserved. */
+  | { kind: 'refused'; end: TaskEnd };
+
+export interface ProcedureEndRequest {
+  plan: Plan;
+  taskId: string;
+  ordinal: number;
+  end: TaskEnd;
+  /** What the code returned, when it did. */
+  result: Json;
+  journal: AuditNote[];
+}
+
+/** The activities that workflow `procedure` has besides, by their persisted names. They repeat as the others do. */
+export interface ProcedureActivities {
+  performStep(request: StepRequest): Promise<StepAnswer>;
+  /** Records the end of the procedure's operation and of its steps. `superseded`: another run of it took over. */
+  endProcedure(
+    request: ProcedureEndRequest,
+  ): Promise<{ kind: 'ended'; end: TaskEnd; result: StoredResult | null } | { kind: 'superseded' }>;
+}

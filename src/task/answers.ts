@@ -180,7 +180,13 @@ function notOurs(state: TaskState, end: TaskEnd, at: number): Change {
 }
 
 function afterCommit(state: TaskState, result: StoredResult, replayed: boolean, at: number): Change {
-  const isUndone = state.cancelRequested && !replayed && !state.rollbackDeclined && canRollBack(state.plan);
+  // A step is undone by its procedure, in its turn (S6.3).
+  const isUndone =
+    state.stepId === undefined &&
+    state.cancelRequested &&
+    !replayed &&
+    !state.rollbackDeclined &&
+    canRollBack(state.plan);
   if (isUndone) return { inDoubt: false, phase: ready({ kind: 'rollback', reason: 'cancelled' }, at) };
   return finish(committedEnd(state), result, replayed);
 }

@@ -34,7 +34,7 @@ export function afterApprovalOpened(state: TaskState, { approval }: EventData['a
   const isFor = ({ callId }: { callId: string }): boolean => callId === approval.callId;
   return {
     lostInARow: 0,
-    approvalCycle: cycleOf(approval.callId) ?? state.approvalCycle + 1,
+    approvalCycle: cycleOf(approval.callId, state.stepId) ?? state.approvalCycle + 1,
     heldDecisions: state.heldDecisions.filter((held) => !isFor(held)),
     phase: { kind: 'awaiting_approval', approval, toJudge: state.heldDecisions.filter(isFor) },
   };

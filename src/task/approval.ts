@@ -88,14 +88,16 @@ export const DECISIONS_REMEMBERED_MAX = 200;
 /** The one step of a task of workflow `action`. */
 const ACTION_STEP = 'action';
 
-export function callIdOf(cycle: number): string {
-  return `${ACTION_STEP}#${cycle}`;
+export function callIdOf(cycle: number, stepId: string = ACTION_STEP): string {
+  return `${stepId}#${cycle}`;
 }
 
-/** The number of the approval that a callId names; null when it can name none of this task. */
-export function cycleOf(callId: string): number | null {
-  const match = /^action#([1-9]\d{0,5})$/.exec(callId);
-  return match === null ? null : Number(match[1]);
+/** The number of the approval that a callId names; null when it can name none of this task or step. */
+export function cycleOf(callId: string, stepId: string = ACTION_STEP): number | null {
+  const prefix = `${stepId}#`;
+  if (!callId.startsWith(prefix)) return null;
+  const match = /^[1-9]\d{0,5}$/.exec(callId.slice(prefix.length));
+  return match === null ? null : Number(match[0]);
 }
 
 export function approvalOf(plan: Plan | null): PlanApproval | null {

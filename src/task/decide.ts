@@ -187,7 +187,7 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
     case 'plan':
       return { do: 'plan' };
     case 'preview':
-      return { do: 'preview', callId: callIdOf(state.approvalCycle + 1) };
+      return { do: 'preview', callId: callIdOf(state.approvalCycle + 1, state.stepId) };
     case 'attempt':
       return attempt(state, step.purpose, now);
     case 'rollback':

@@ -53,6 +53,19 @@ export function rolledBackEnd(task: Asked, reason: RollbackReason, remains: stri
       cancelRequested: true,
     };
   }
+  if (reason === 'procedure_failed') {
+    return {
+      status: 'failed',
+      effect: 'rolled_back',
+      cause: 'procedure_failed',
+      error: {
+        code: 'operation_rolled_back',
+        message: 'The procedure failed after this step; the step was undone.',
+        ...details,
+      },
+      cancelRequested: task.cancelRequested,
+    };
+  }
   return {
     status: 'failed',
     effect: 'rolled_back',

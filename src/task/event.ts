@@ -14,7 +14,7 @@ export type Resolution =
   | { as: 'abandoned'; by: string; note?: string };
 
 /** Why a rollback runs. */
-export type RollbackReason = 'verify_failed' | 'cancelled';
+export type RollbackReason = 'verify_failed' | 'cancelled' | 'procedure_failed';
 
 /** What a person is asked about: what became of the effect, of its undoing, or an approval nobody gave. */
 export type AttentionAbout = 'effect' | 'rollback' | 'approval';
@@ -50,11 +50,16 @@ export interface DecisionRecord {
  */
 export interface EventData {
   /** The task exists. `plan` is null for a task started bare, which plans in its first activity. */
-  task_started: { taskId: string; action: string; ordinal: number; plan: Plan | null };
+  /** `stepId`: a step of a procedure, which plans within its own first attempt. */
+  task_started: { taskId: string; action: string; ordinal: number; plan: Plan | null; stepId?: string };
   plan_scheduled: Record<string, never>;
   planned: { plan: Plan; ordinal: number };
   /** Planning a bare task was refused, or its key's operation is already decided; the task ends with this. */
   plan_refused: { end: TaskEnd; operationId: string | null; result: StoredResult | null; replayed: boolean };
+  /** What a step's attempt planned. `asks`: policy asks for a person first; nothing was claimed. */
+  step_planned: { plan: Plan; ordinal: number; asks: boolean };
+  /** A committed step is to be undone by its procedure (S6.3). */
+  undo_requested: { reason: RollbackReason };
   /** Attempt numbers only grow (S2.3). */
   attempt_scheduled: { attempt: number; purpose: AttemptPurpose; inline: boolean; verifyFinal: boolean };
   attempt_finished: { attempt: number; outcome: OperationOutcome };

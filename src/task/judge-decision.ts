@@ -47,7 +47,7 @@ export function firstAnswer(
 
 export function judgeDecision(state: TaskState, decision: DecisionMessage, now: number): Judgement {
   const { plan } = state;
-  const cycle = cycleOf(decision.callId);
+  const cycle = cycleOf(decision.callId, state.stepId);
   if (cycle === null || (plan !== null && decision.by.tenant !== plan.principal.tenant))
     return refused('not_open', 'No approval of that id belongs to this task.');
   const open = openApproval(state);
@@ -97,7 +97,7 @@ function endAhead({ phase, end }: TaskState): TaskEnd | null {
 }
 
 function judgeClosed(state: TaskState, { callId }: DecisionMessage): Judgement {
-  if (cycleOf(callId) !== state.approvalCycle || state.decided?.callId === callId)
+  if (cycleOf(callId, state.stepId) !== state.approvalCycle || state.decided?.callId === callId)
     return refused('already_decided', 'That approval is closed; the first decision stands.');
   const end = endAhead(state);
   return end === null || end.cause === 'approval_expired'

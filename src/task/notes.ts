@@ -11,6 +11,7 @@ const NOTED: readonly EventType[] = [
   'retries_exhausted',
   'step_lost',
   'resolve_requested',
+  'undo_requested',
   'approval_opened',
   'approval_given',
   'challenge_failed',

@@ -74,7 +74,9 @@ export type TerminalCause =
   | 'invalid_arguments'
   | 'abandoned'
   | 'superseded'
-  | 'engine_closed';
+  | 'engine_closed'
+  /** A procedure's own code threw, or a step was undone because its procedure failed. */
+  | 'procedure_failed';
 
 /** How a task ended, as recorded in the ledger row and in the task's own state. */
 export interface TaskEnd {

@@ -116,6 +116,10 @@ export interface Plan {
   approval?: PlanApproval | null;
   /** S4.5: policy asked for an approval, and these stood in for it; `approval` is null then. */
   standingRules?: PlanStandingRule[];
+  /** Set for a procedure. `origin`: the task whose id its steps' keys are made of; a recovered run keeps it (S1.2). */
+  procedure?: { origin?: string } | null;
+  /** Set for a step of a procedure: the procedure's operation. The step's end is recorded with the procedure's. */
+  stepOf?: string | null;
   /** Set once an approver changed the arguments. */
   edited?: PlanEdit | null;
 }

@@ -4,14 +4,15 @@
  * Owns: what each event means for the state. Never reads a clock, a random number or anything else outside.
  * Invariants:
  * 1. `seq` grows by one with each event; a gap is a programmer error.
- * 2. Once `ended`, nothing but `seq` and `updatedAt` changes; once `finished`, the end is decided and only said.
+ * 2. Once `ended`, nothing but `seq` and `updatedAt` changes; once `finished`, the end is decided and only said, except
+ *    that a procedure may undo a step of its own that is committed.
  * 3. `inDoubt` is true from the moment an attempt is scheduled until an outcome says what is known.
  * 4. The attempt number never falls, and grows with each step that may claim; one step at a time.
  */
 import { afterAttempt, afterClose, afterResolve, afterRollback, finished } from './answers.ts';
 import type { Change } from './answers.ts';
 import { endedWith } from './ends.ts';
-import type { EventData, EventType, TaskEvent } from './event.ts';
+import type { EventData, EventType, Step, TaskEvent } from './event.ts';
 import {
   afterApprovalDecided,
   afterApprovalExpired,
@@ -21,7 +22,7 @@ import {
   afterDecisionHeld,
   remembered,
 } from './approval-state.ts';
-import { PREVIEW, SETTLE, firstStep, ready, stepOf, working } from './phase.ts';
+import { EXECUTE, PREVIEW, SETTLE, firstStep, ready, stepOf, working } from './phase.ts';
 import type { AttemptView, TaskState } from './state.ts';
 
 const ATTEMPTS_KEPT = 100;
@@ -44,13 +45,14 @@ function initialState(data: EventData['task_started'], at: number): TaskState {
     v: 2,
     taskId: data.taskId,
     action: data.action,
+    ...(data.stepId !== undefined && { stepId: data.stepId }),
     operationId: data.plan?.operationId ?? null,
     ordinal: data.ordinal,
     plan: data.plan,
     seq: 1,
     startedAt: at,
     updatedAt: at,
-    phase: ready(data.plan === null ? { kind: 'plan' } : firstStep(data.plan), at),
+    phase: ready(beginning(data), at),
     attempt: 0,
     retriesSpent: 0,
     rollbackRetriesSpent: 0,
@@ -79,6 +81,11 @@ function initialState(data: EventData['task_started'], at: number): TaskState {
   };
 }
 
+function beginning({ plan, stepId }: EventData['task_started']): Step {
+  if (plan !== null) return firstStep(plan);
+  return stepId === undefined ? { kind: 'plan' } : EXECUTE;
+}
+
 type Handler<T extends EventType> = (state: TaskState, data: EventData[T], at: number) => Change;
 
 function changes(state: TaskState, event: TaskEvent): Change {
@@ -100,6 +107,21 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
     operationId: data.operationId,
     phase: { kind: 'finished', end: data.end, result: data.result, replayed: data.replayed },
   }),
+  step_planned: (state, data, at) => ({
+    plan: data.plan,
+    operationId: data.plan.operationId,
+    ordinal: data.ordinal,
+    lostInARow: 0,
+    ...(data.asks && {
+      inDoubt: false,
+      phase: ready(PREVIEW, at),
+      attempts: finished(state, state.attempt, 'needsApproval', null, at),
+    }),
+  }),
+  undo_requested: (state, data, at) =>
+    state.phase.kind === 'finished' && state.phase.end.effect === 'applied'
+      ? { rollbackRetriesSpent: 0, phase: ready({ kind: 'rollback', reason: data.reason }, at) }
+      : {},
   attempt_scheduled: (state, data, at) => ({
     attempt: grown(state, data.attempt),
     inDoubt: true,

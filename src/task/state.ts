@@ -1,7 +1,7 @@
 import type { ClosedApproval, DecisionMessage, DecisionReply, OpenApproval } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
-import type { StoredResult, TaskEnd } from './outcome.ts';
+import type { StoredResult, TaskEffect, TaskEnd, TaskError, TaskStatus } from './outcome.ts';
 import type { Plan } from './plan.ts';
 
 /**
@@ -56,6 +56,8 @@ export interface TaskState {
   v: 2;
   taskId: string;
   action: string;
+  /** Set for a step of a procedure, whose `taskId` is the procedure's: `stepId`, or `stepId#n` for its n-th use (S1.2). */
+  stepId?: string;
   /** Null until a bare task has planned. */
   operationId: string | null;
   ordinal: number;
@@ -106,4 +108,17 @@ export interface TaskState {
   end: TaskEnd | null;
   result: StoredResult | null;
   replayed: boolean;
+  /** A procedure's, in the order they began; absent in a task of one action. */
+  steps?: StepView[];
+}
+
+/** A step of a procedure as a person reads it in `task show`. */
+export interface StepView {
+  step: string;
+  action: string;
+  status: TaskStatus;
+  effect: TaskEffect | null;
+  operationId: string | null;
+  attempts: number;
+  error: TaskError | null;
 }

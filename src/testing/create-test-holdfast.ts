@@ -17,6 +17,7 @@ import { createHints, deriveHmacKey, HoldfastClient, parseEncryptionKeys } from 
 import type { EncryptionKey, Hints } from '../client/index.ts';
 import { parseDuration } from '../contract/duration.ts';
 import type { Duration } from '../contract/duration.ts';
+import type { ConfiguredProcedures } from '../contract/define-config.ts';
 import type { Action } from '../contract/implement-action.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
@@ -27,6 +28,8 @@ import type { TestServer, TestServerKind } from './test-server.ts';
 
 export interface TestHoldfastOptions {
   actions: Action[];
+  /** `code`: absolute path. */
+  procedures?: ConfiguredProcedures;
   /** A kind to start one of for this Holdfast alone, or one that is running. Default `time-skipping`. */
   server?: TestServerKind | TestServer;
   /** Address of the ledger. Default: a new SQLite file, deleted at the end. On it only SQLite follows skipped time. */
@@ -92,10 +95,13 @@ async function openOn(
   const { ledger, closeStore } = await openStore(options.store, server.kind, clock);
   const hints = createHints();
   const taskQueue = options.taskQueue ?? `test-${randomUUID()}`;
-  const shared = { temporal: env.client, actions: options.actions, taskQueue, hmacKey: deriveHmacKey(keys) };
+  const shared = { temporal: env.client, taskQueue, hmacKey: deriveHmacKey(keys) };
+  const callable = [...options.actions, ...(options.procedures?.contracts ?? [])];
   const namespace = env.namespace ?? 'default';
   const workerOptions: WorkerOptions = {
     ...shared,
+    actions: options.actions,
+    ...(options.procedures && { procedures: options.procedures }),
     connection: env.nativeConnection,
     namespace,
     ledger,
@@ -109,7 +115,7 @@ async function openOn(
   };
   const slot = new WorkerSlot(workerOptions);
   const holdfast: TestHoldfast = {
-    client: new HoldfastClient({ ...shared, ledger, hints }),
+    client: new HoldfastClient({ ...shared, actions: callable, ledger, hints }),
     temporal: env.client,
     env,
     ledger,
@@ -119,7 +125,7 @@ async function openOn(
     get worker() {
       return slot.worker;
     },
-    newClient: (own = {}) => new HoldfastClient({ ...shared, ledger, ...own }),
+    newClient: (own = {}) => new HoldfastClient({ ...shared, actions: callable, ledger, ...own }),
     startWorker: () => slot.start(),
     stopWorker: () => slot.stop(),
     skip: (duration) => skip(env, clock, duration),

@@ -1,0 +1,11 @@
+/** What a procedure may grow to; shown with every other limit in docs/limits.md. */
+export const PROCEDURE_LIMITS = {
+  /** Steps, sleeps and children of one pass through its code, until it restarts. */
+  itemsMax: 2_000,
+  /** Results, arguments and plans that cross continue-as-new, as JSON. */
+  carriedCharsMax: 1_048_576,
+  /** A stepId. */
+  stepIdLengthMax: 64,
+  /** A step's whole name: its stepId behind those of the children it is in. */
+  stepNameLengthMax: 150,
+} as const;

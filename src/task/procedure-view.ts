@@ -1,0 +1,183 @@
+/** What a procedure says about itself, in the words of a task: whoever reads a task reads a procedure. Pure. */
+import type { TaskEffect, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
+import { EXECUTE } from './phase.ts';
+import type { ProcedureState } from './procedure-state.ts';
+import type { Phase, StepView, TaskState } from './state.ts';
+import { effectOf, outcomeOf } from './view.ts';
+
+/** How a procedure ends whose code returned. */
+export function returnedEnd(steps: readonly TaskState[]): TaskEnd {
+  const isApplied = steps.some((step) => effectOf(step) === 'applied');
+  return {
+    status: 'completed',
+    effect: isApplied ? 'applied' : 'none',
+    cause: 'committed',
+    error: null,
+    cancelRequested: false,
+  };
+}
+
+/** How a procedure ends that was stopped, once what could be undone was (S6.3). `cancelled` never hides an effect (S3.4). */
+export function stoppedEnd(state: ProcedureState, steps: readonly TaskState[]): TaskEnd {
+  const effect = remainingEffect(steps);
+  const { cause, error } = stopCause(state, effect);
+  const isCancelled = state.failure === null && (effect === 'none' || effect === 'rolled_back');
+  return {
+    status: isCancelled ? 'cancelled' : 'failed',
+    effect,
+    cause,
+    error,
+    cancelRequested: state.cancelRequested,
+  };
+}
+
+function remainingEffect(steps: readonly TaskState[]): TaskEffect {
+  const effects = steps.map(effectOf);
+  if (effects.some((effect) => effect === 'unknown' || effect === null)) return 'unknown';
+  if (effects.includes('applied')) return 'applied';
+  return effects.includes('rolled_back') ? 'rolled_back' : 'none';
+}
+
+function stopCause(
+  { failure }: ProcedureState,
+  effect: TaskEffect,
+): { cause: TerminalCause; error: TaskError } {
+  if (failure !== null) return failure;
+  switch (effect) {
+    case 'none':
+      return {
+        cause: 'cancelled',
+        error: { code: 'cancelled', message: 'Cancelled before anything was applied.' },
+      };
+    case 'rolled_back':
+      return {
+        cause: 'cancelled_after_commit',
+        error: { code: 'cancelled', message: 'Cancelled; what was committed was undone, newest first.' },
+      };
+    case 'applied':
+      return {
+        cause: 'cancelled_after_commit',
+        error: { code: 'rollback_failed', message: 'Cancelled; a person let a step stand that was to be undone.' },
+      };
+    case 'unknown':
+      return {
+        cause: 'abandoned',
+        error: {
+          code: 'operation_abandoned',
+          message: 'Cancelled; a person gave a step up with its effect unknown.',
+        },
+      };
+    default:
+      return effect satisfies never;
+  }
+}
+
+/**
+ * The procedure as a task. Where steps wait for a person it shows the first of them, plan and approval included; else
+ * the one step that is under way, if there is just one.
+ */
+export function viewOf(state: ProcedureState, steps: readonly TaskState[]): TaskState {
+  const open = steps.filter(({ phase }) => phase.kind !== 'finished' && phase.kind !== 'ended');
+  const shown = open.find(isPersonAwaited) ?? (open.length === 1 ? open[0] : undefined);
+  const isOver = state.phase.kind === 'finished' || state.phase.kind === 'ended';
+  const focus = isOver ? undefined : shown;
+  return {
+    ...(focus ?? idle(state)),
+    taskId: state.taskId,
+    action: state.procedure,
+    operationId: state.operationId,
+    ordinal: state.ordinal,
+    plan: focus?.plan ?? state.plan,
+    seq: state.seq,
+    startedAt: state.startedAt,
+    updatedAt: state.updatedAt,
+    phase: focus?.phase ?? phaseOf(state),
+    inDoubt: !isOver && steps.some((step) => effectOf(step) !== 'none'),
+    cancelRequested: state.cancelRequested,
+    interrupted: state.interrupted,
+    answers: steps.flatMap(({ answers }) => answers),
+    end: state.end,
+    result: state.result,
+    replayed: state.replayed,
+    steps: steps.map(stepView),
+  };
+}
+
+function isPersonAwaited({ phase }: TaskState): boolean {
+  return phase.kind === 'awaiting_approval' || phase.kind === 'needs_attention';
+}
+
+function phaseOf({ phase }: ProcedureState): Phase {
+  switch (phase.kind) {
+    case 'planning':
+      return working({ kind: 'plan' });
+    case 'running':
+    case 'returned':
+      return working(EXECUTE);
+    case 'undoing':
+      return working({ kind: 'rollback', reason: phase.reason });
+    case 'finished':
+    case 'ended':
+      return phase;
+    default:
+      return phase satisfies never;
+  }
+}
+
+function working(step: Extract<Phase, { kind: 'working' }>['step']): Phase {
+  return { kind: 'working', step, attempt: 0, abortRequested: false, inDoubtBefore: false };
+}
+
+/** What a task has to say where no step is shown. */
+function idle(state: ProcedureState): TaskState {
+  return {
+    v: 2,
+    taskId: state.taskId,
+    action: state.procedure,
+    operationId: state.operationId,
+    ordinal: state.ordinal,
+    plan: state.plan,
+    seq: state.seq,
+    startedAt: state.startedAt,
+    updatedAt: state.updatedAt,
+    phase: phaseOf(state),
+    attempt: 0,
+    retriesSpent: 0,
+    rollbackRetriesSpent: 0,
+    retriesExhausted: false,
+    lostInARow: 0,
+    settlesSpent: 0,
+    inDoubt: false,
+    cancelRequested: state.cancelRequested,
+    interrupted: state.interrupted,
+    approvalCycle: 0,
+    decided: null,
+    humanWaitMs: 0,
+    heldDecisions: [],
+    answers: [],
+    alertsDue: [],
+    rollbackDeclined: false,
+    runDeadlinePassed: false,
+    verifyUntil: null,
+    verifyPolls: 0,
+    lastFailure: null,
+    nextEligibleAt: null,
+    attempts: [],
+    end: state.end,
+    result: state.result,
+    replayed: state.replayed,
+  };
+}
+
+function stepView(step: TaskState): StepView {
+  const { status, effect, error, operationId } = outcomeOf(step);
+  return {
+    step: step.stepId ?? step.action,
+    action: step.action,
+    status,
+    effect,
+    operationId: operationId === '' ? null : operationId,
+    attempts: step.attempt,
+    error,
+  };
+}

@@ -1,0 +1,105 @@
+/** How a procedure answers messages: those about all of it here, those about one step by that step's own journal. */
+import { setHandler } from '@temporalio/workflow';
+import type { TaskEvent } from '../src/task/event.ts';
+import { isOver } from '../src/task/procedure-state.ts';
+import { statusOf } from '../src/task/view.ts';
+import { answerDecisions } from './decisions.ts';
+import {
+  cancelSignal,
+  cancelUpdate,
+  eventsQuery,
+  interruptSignal,
+  interruptUpdate,
+  resolveSignal,
+  resolveUpdate,
+  resumeSignal,
+  resumeUpdate,
+  taskQuery,
+} from './messages.ts';
+import type { MessageReply } from './messages.ts';
+import type { ProcedureRun } from './procedure-run.ts';
+import type { ProcedureStep } from './procedure-step.ts';
+import { fieldsOf, nameOf, requestResolve, whoAndWhy } from './requests.ts';
+
+export function answerProcedureMessages(run: ProcedureRun): void {
+  setHandler(taskQuery, () => run.view());
+  setHandler(eventsQuery, () => run.journal.events as TaskEvent[]);
+  setHandler(cancelSignal, (message) => void requestCancel(run, message));
+  setHandler(cancelUpdate, (message) => requestCancel(run, message));
+  setHandler(resolveSignal, (message) => void requestStepResolve(run, message));
+  setHandler(resolveUpdate, (message) => requestStepResolve(run, message));
+  setHandler(interruptSignal, (message) => void requestInterrupt(run, message));
+  setHandler(interruptUpdate, (message) => requestInterrupt(run, message));
+  setHandler(resumeSignal, (message) => void requestResume(run, message));
+  setHandler(resumeUpdate, (message) => requestResume(run, message));
+  answerDecisions({
+    taskOf: (callId) => stepOfCall(run, callId),
+    status: () => statusOf(run.view()),
+    ignore: (code) => {
+      if (!isOver(run.state)) run.journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
+    },
+  });
+}
+
+/** `stepId#cycle`, where a stepId may itself be `stepId#n`. */
+function stepOfCall(run: ProcedureRun, callId: string): ProcedureStep | null {
+  return run.steps.get(callId.replace(/#\d+$/, '')) ?? null;
+}
+
+/** S7.4, S6.3: what is under way ends before its effect or is undone. A second cancel changes nothing. */
+export function requestCancel(run: ProcedureRun, message: unknown): MessageReply {
+  const { state } = run;
+  if (isOver(state)) return reply(run, 'already_ended');
+  if (state.cancelRequested) return reply(run, 'already_requested');
+  const data = whoAndWhy(message);
+  run.journal.append({ type: 'cancel_requested', data });
+  if (state.failure === null) run.stop(data.by);
+  return reply(run, 'requested');
+}
+
+function requestInterrupt(run: ProcedureRun, message: unknown): MessageReply {
+  if (isOver(run.state)) return reply(run, 'already_ended');
+  if (run.state.interrupted) return reply(run, 'already_requested');
+  const data = whoAndWhy(message);
+  run.journal.append({ type: 'interrupted', data });
+  for (const step of openSteps(run)) step.journal.append({ type: 'interrupted', data });
+  return reply(run, 'requested');
+}
+
+function requestResume(run: ProcedureRun, message: unknown): MessageReply {
+  if (isOver(run.state)) return reply(run, 'already_ended');
+  if (!run.state.interrupted) return reply(run, 'not_interrupted');
+  const data = { by: nameOf(fieldsOf(message)['by']) };
+  run.journal.append({ type: 'resumed', data });
+  for (const step of run.steps.values())
+    if (step.state.interrupted) step.journal.append({ type: 'resumed', data });
+  run.items.tell();
+  return reply(run, 'requested');
+}
+
+/** S3.5: the step the message names, else the first that needs a person. */
+function requestStepResolve(run: ProcedureRun, message: unknown): MessageReply {
+  if (isOver(run.state)) return reply(run, 'already_ended');
+  const { step: named } = fieldsOf(message);
+  const waiting = openSteps(run).find(
+    (step) => step.state.phase.kind === 'needs_attention' && (named === undefined || step.name === named),
+  );
+  if (waiting === undefined) {
+    const code = 'not_in_attention';
+    run.journal.append({ type: 'message_ignored', data: { message: 'resolve', code } });
+    return reply(run, code);
+  }
+  const { code } = requestResolve(waiting.journal, message);
+  return reply(run, code);
+}
+
+const openSteps = (run: ProcedureRun): ProcedureStep[] =>
+  [...run.steps.values()].filter((step) => !step.isFinished);
+
+function reply(run: ProcedureRun, code: MessageReply['code']): MessageReply {
+  return {
+    accepted: code === 'requested' || code === 'already_requested',
+    code,
+    status: statusOf(run.view()),
+  };
+}

@@ -1,0 +1,291 @@
+/**
+ * A procedure under way: its steps, each a task's core of its own, and what becomes of them together (S6.3).
+ *
+ * Owns the order of things: which step may begin, when the code is stopped, what is undone and in which order.
+ * Invariants:
+ * 1. No step begins once the procedure is stopped: by its code's failure, a cancel, or its deadline.
+ * 2. Nothing is undone while a step is under way: one in doubt is settled before anyone decides about it.
+ * 3. What is committed is undone newest first, one at a time, where no cancel can reach it.
+ * 4. The end is written once nothing is left to undo, or a person said that it stays.
+ * 5. A run continues as new only while no activity is under way; everything above goes on after it.
+ */
+import { allHandlersFinished, condition, sleep } from '@temporalio/workflow';
+import type { StepStart } from '../src/task/activity-api.ts';
+import type { JsonObject, Json } from '../src/task/json.ts';
+import type { Plan } from '../src/task/plan.ts';
+import type { TaskOutcome } from '../src/task/outcome.ts';
+import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
+import { isOver, isStopped } from '../src/task/procedure-state.ts';
+import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
+import { returnedEnd, stoppedEnd, viewOf } from '../src/task/procedure-view.ts';
+import type { TaskState } from '../src/task/state.ts';
+import { outcomeOf, statusOf } from '../src/task/view.ts';
+import { isHistoryLong } from './history.ts';
+import { enterInbox, leaveInbox } from './inbox.ts';
+import { ProcedureItems } from './procedure-items.ts';
+import { ProcedureJournal } from './procedure-journal.ts';
+import type { ProcedureJournalSnapshot } from './procedure-journal.ts';
+import { ProcedureStep } from './procedure-step.ts';
+import type { StepSnapshot } from './procedure-step.ts';
+import { ledgerActivities, procedureLedgerActivities } from './steps.ts';
+import { NOTES_PENDING_MAX } from './task-loop.ts';
+
+export interface ProcedureSnapshot {
+  journal: ProcedureJournalSnapshot;
+  steps: Record<string, StepSnapshot>;
+  isInInbox: boolean;
+}
+
+/** The ledger is away: how long until it is tried again, doubling. */
+const RETRY_INITIAL_MS = 1_000;
+const RETRY_MAXIMUM_MS = 60_000;
+
+export class ProcedureRun {
+  readonly journal: ProcedureJournal;
+  readonly items: ProcedureItems;
+  /** Of those that are under way, have an effect, or were begun in this run. */
+  readonly steps = new Map<string, ProcedureStep>();
+  #underWay = 0;
+  #isInInbox: boolean;
+  #defect: { error: unknown } | null = null;
+
+  constructor(start: ProcedureSnapshot | Extract<NewProcedureEvent, { type: 'procedure_started' }>) {
+    const carried = 'journal' in start ? start : null;
+    this.journal = new ProcedureJournal(carried?.journal ?? (start as never), () => this.#toldStatus());
+    this.#isInInbox = carried?.isInInbox ?? false;
+    for (const [name, step] of Object.entries(carried?.steps ?? {}))
+      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#showInInbox));
+    const isHeld = (): boolean => isStopped(this.state) || this.state.interrupted || isHistoryLong();
+    this.items = new ProcedureItems(() => this.state, isHeld, this.fail);
+  }
+
+  get state(): ProcedureState {
+    return this.journal.state;
+  }
+
+  get stepStates(): TaskState[] {
+    return [...this.steps.values()].map(({ state }) => state);
+  }
+
+  view(): TaskState {
+    return viewOf(this.state, this.stepStates);
+  }
+
+  /** A defect, ours or of code that is not what it was: the workflow task fails, and is tried again until code is there that fits. */
+  readonly fail = (error: unknown): void => {
+    this.#defect ??= { error };
+  };
+
+  /** Goes on with what was under way when the run before continued as new. */
+  resume(): void {
+    for (const step of this.steps.values()) if (!this.#isTold(step)) this.#go(step);
+    for (const item of this.state.items) if (item.kind === 'sleep' && item.order === null) this.#waitOut(item);
+  }
+
+  begin(step: string, start: Omit<StepStart, 'key' | 'principal' | 'parent'>, fingerprint: string): void {
+    const plan = this.#plan();
+    const { taskId, ordinal, interrupted } = this.state;
+    this.journal.append({ type: 'step_opened', data: { step, action: start.action, fingerprint } });
+    const whole: StepStart = {
+      ...start,
+      key: `${plan.procedure?.origin ?? taskId}/${step}`,
+      principal: plan.principal,
+      parent: plan.operationId,
+    };
+    const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#showInInbox);
+    this.steps.set(step, begun);
+    if (interrupted) begun.journal.append({ type: 'interrupted', data: { by: 'procedure' } });
+    this.#go(begun);
+  }
+
+  sleep(step: string, ms: number): void {
+    this.journal.append({ type: 'sleep_started', data: { step, until: Date.now() + ms } });
+    const item = this.state.items.find((known) => known.step === step);
+    if (item) this.#waitOut(item);
+  }
+
+  /** Those under way end before their effect, or finish and are undone with the others. `prefix`: of a child alone. */
+  stop(by: string, prefix = ''): void {
+    for (const step of this.steps.values()) {
+      const { phase, cancelRequested } = step.state;
+      const isUndoing = 'step' in phase && phase.step.kind === 'rollback';
+      if (!step.name.startsWith(prefix) || step.isFinished || isUndoing || cancelRequested) continue;
+      step.journal.append({ type: 'cancel_requested', data: { by } });
+    }
+  }
+
+  /** Until no step is under way. `rest`: the run must continue as new first. */
+  async settled(prefix = ''): Promise<'settled' | 'rest'> {
+    const isSettled = (): boolean =>
+      [...this.steps.values()].every((step) => !step.name.startsWith(prefix) || this.#isTold(step));
+    await this.#until(() => isSettled() || this.#isAtRest());
+    return isSettled() ? 'settled' : 'rest';
+  }
+
+  /** Committed steps, newest first (S6.3). `rest`: the run must continue as new first. */
+  async undo(reason: UndoReason, prefix: string): Promise<'undone' | 'rest'> {
+    const steps = this.state.committed.filter((step) => step.startsWith(prefix)).toReversed();
+    const within = prefix === '' ? null : prefix;
+    if (this.state.phase.kind !== 'undoing' && (steps.length > 0 || within === null))
+      this.journal.append({ type: 'undo_started', data: { reason, steps, within } });
+    for (const name of steps) {
+      const step = this.steps.get(name);
+      if (step === undefined) throw new Error(`step ${name} is committed and not known`);
+      if (step.isUndoable) step.journal.append({ type: 'undo_requested', data: { reason } });
+      this.#underWay += 1;
+      const stopped = await step.untilOver().finally(() => (this.#underWay -= 1));
+      if (stopped === 'rest') return 'rest';
+      this.journal.append({ type: 'step_undone', data: { step: name } });
+    }
+    return 'undone';
+  }
+
+  /** Writes the end; tried until the ledger takes it (S1.5, S10.3). */
+  async end(): Promise<TaskOutcome> {
+    const { phase } = this.state;
+    const result = phase.kind === 'returned' ? phase.result : null;
+    if (!isOver(this.state)) {
+      const steps = this.stepStates;
+      const end = phase.kind === 'returned' ? returnedEnd(steps) : stoppedEnd(this.state, steps);
+      this.journal.append({ type: 'end_scheduled', data: { end } });
+      await this.#recordEnd(result);
+    } else if (phase.kind === 'finished') {
+      const { end, replayed } = phase;
+      this.journal.append({ type: 'task_ended', data: { end, result: phase.result, replayed } });
+    }
+    this.#leaveInbox();
+    await condition(allHandlersFinished);
+    return outcomeOf(this.view());
+  }
+
+  async #recordEnd(result: Json): Promise<void> {
+    for (let failures = 0; ; failures += 1) {
+      const { phase, taskId, ordinal } = this.state;
+      if (phase.kind !== 'finished') throw new Error('an end is recorded that was not scheduled');
+      const journal = this.journal.unaudited();
+      const request = { plan: this.#plan(), taskId, ordinal, end: phase.end, result, journal };
+      const answer = await procedureLedgerActivities.endProcedure(request).catch(() => null);
+      if (answer === null) {
+        await pause(failures);
+        continue;
+      }
+      this.journal.audited(journal);
+      if (this.journal.pendingCount > 0 && answer.kind === 'ended') continue;
+      const end = answer.kind === 'ended' ? answer.end : phase.end;
+      const kept = answer.kind === 'ended' ? answer.result : null;
+      this.journal.append({ type: 'task_ended', data: { end, result: kept, replayed: false } });
+      return;
+    }
+  }
+
+  /** Wakes on `isDue`, and meanwhile hands the audit what came together. */
+  async until(isDue: () => boolean, deadline: number | null): Promise<void> {
+    const isFull = (): boolean => this.journal.pendingCount >= (this.state.interrupted ? 1 : NOTES_PENDING_MAX);
+    for (;;) {
+      const wakes = (): boolean => isDue() || isFull();
+      if (deadline === null) await this.#until(wakes);
+      else if (!(await this.#until(wakes, Math.max(1, deadline - Date.now())))) return;
+      if (!isFull() || isDue()) return;
+      await this.#flush();
+    }
+  }
+
+  /** Nothing is under way, and the history is long. */
+  isAtRest(): boolean {
+    return this.#isAtRest() && allHandlersFinished();
+  }
+
+  snapshot(): ProcedureSnapshot {
+    const kept = [...this.steps.values()].filter(
+      (step) => !step.isFinished || step.outcomeMatters,
+    );
+    return {
+      journal: this.journal.snapshot(),
+      steps: Object.fromEntries(kept.map((step) => [step.name, step.snapshot()])),
+      isInInbox: this.#isInInbox,
+    };
+  }
+
+  async #flush(failures = 0): Promise<void> {
+    const notes = this.journal.unaudited();
+    const { plan, taskId } = this.state;
+    if (plan === null) return;
+    this.#underWay += 1;
+    const isTaken = await ledgerActivities
+      .recordNotes({ plan, taskId, journal: notes })
+      .then(() => true)
+      .catch(() => false)
+      .finally(() => (this.#underWay -= 1));
+    if (isTaken) this.journal.audited(notes);
+    else await pause(failures);
+  }
+
+  #go(step: ProcedureStep): void {
+    this.#underWay += 1;
+    step
+      .untilOver()
+      .finally(() => (this.#underWay -= 1))
+      .then((stopped) => {
+        if (stopped === 'rest') return;
+        const outcome = step.outcome();
+        this.journal.append({ type: 'step_closed', data: { step: step.name, outcome, undo: step.isUndoable } });
+        this.items.tell();
+      })
+      .catch(this.fail);
+  }
+
+  #waitOut({ step, until }: Item): void {
+    const isLeft = (): boolean => isStopped(this.state) || isHistoryLong();
+    condition(isLeft, Math.max(1, (until ?? 0) - Date.now()))
+      .then((wasLeft) => {
+        if (wasLeft && Date.now() < (until ?? 0)) return;
+        this.journal.append({ type: 'sleep_ended', data: { step } });
+        this.items.tell();
+      })
+      .catch(this.fail);
+  }
+
+  #isTold({ name, isFinished }: ProcedureStep): boolean {
+    const item = this.state.items.find(({ step }) => step === name);
+    return isFinished && (item === undefined || item.order !== null);
+  }
+
+  #isAtRest(): boolean {
+    return isHistoryLong() && this.#underWay === 0 && !this.items.isTelling;
+  }
+
+  async #until(isDue: () => boolean, timeoutMs?: number): Promise<boolean> {
+    const wakes = (): boolean => this.#defect !== null || isDue();
+    const woke = timeoutMs === undefined ? await condition(wakes).then(() => true) : await condition(wakes, timeoutMs);
+    if (this.#defect !== null) throw this.#defect.error;
+    return woke;
+  }
+
+  #plan(): Plan {
+    if (this.state.plan === null) throw new Error('the procedure has no plan yet');
+    return this.state.plan;
+  }
+
+  readonly #showInInbox = (journal: ProcedureStep['journal'], isWaiting: boolean): void => {
+    journal.isInInbox = isWaiting;
+    const isAnyWaiting = [...this.steps.values()].some((step) => step.journal.isInInbox);
+    if (isAnyWaiting && !this.#isInInbox) {
+      enterInbox(this.view());
+      this.#isInInbox = true;
+    } else if (!isAnyWaiting) this.#leaveInbox();
+  };
+
+  #leaveInbox(): void {
+    if (this.#isInInbox) leaveInbox();
+    this.#isInInbox = false;
+  }
+
+  /** An end is told once the ledger has it: who hears of it reads it there. */
+  #toldStatus(): string {
+    return this.state.phase.kind === 'finished' ? 'running' : statusOf(this.view());
+  }
+}
+
+async function pause(failures: number): Promise<void> {
+  await sleep(Math.min(RETRY_INITIAL_MS * 2 ** Math.min(failures, 10), RETRY_MAXIMUM_MS));
+}
