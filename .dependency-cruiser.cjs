@@ -7,13 +7,14 @@
 const MAY_IMPORT = {
   'src/task': [],
   'src/contract': ['src/task'],
+  'src/procedure': ['src/task', 'src/contract'],
   'src/ledger': ['src/contract', 'src/task'],
   'src/operation': ['src/contract', 'src/ledger', 'src/task'],
   'src/embedded': [],
   'src/client': ['src/contract', 'src/task', 'src/ledger', 'workflows/messages\\.ts$'],
   'src/gateway': ['src/contract', 'src/task', 'src/client'],
   'src/console': ['src/contract', 'src/task', 'src/client'],
-  workflows: ['src/task', 'src/contract'],
+  workflows: ['src/task', 'src/procedure', 'src/contract'],
   activities: ['src/contract', 'src/task', 'src/operation', 'src/ledger'],
 };
 
@@ -39,7 +40,7 @@ module.exports = {
       name: 'workflows-see-types-of-contract-only',
       severity: 'error',
       comment: 'workflow code is replayed: a contract may change under it, so it may know its types only',
-      from: { path: '^workflows/' },
+      from: { path: '^(workflows|src/procedure)/' },
       to: { path: '^src/contract/', dependencyTypesNot: ['type-only'] },
     },
     {

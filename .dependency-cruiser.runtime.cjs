@@ -1,4 +1,4 @@
-// What replayed code reaches at run time, along any path: `workflows/`, `src/task`, @temporalio/workflow and
+// What replayed code reaches at run time, along any path: `workflows/`, `src/task`, `src/procedure`, @temporalio/workflow and
 // @temporalio/common, nothing more. `import type` leaves no trace at run time and is not followed.
 const { options } = require('./.dependency-cruiser.cjs');
 
@@ -11,7 +11,7 @@ module.exports = {
       to: {
         reachable: true,
         path: '.',
-        pathNot: '^(workflows/|src/task/|.*node_modules/@temporalio/(workflow|common)/)',
+        pathNot: '^(workflows/|src/task/|src/procedure/|.*node_modules/@temporalio/(workflow|common)/)',
       },
     },
     {

@@ -40,9 +40,7 @@ export interface TaskActivityDeps {
  */
 export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & ProcedureActivities {
   const { ledger, log } = deps;
-  const actions = new Map(
-    [...deps.actions, approvalGate].map((action) => [action.contract.name, action]),
-  );
+  const actions = new Map([...deps.actions, approvalGate].map((action) => [action.contract.name, action]));
   const procedures = new Map(deps.procedures?.map((procedure) => [procedure.contract.name, procedure]));
   const actionNamed = (name: string): Action => {
     const action = actions.get(name);
@@ -85,17 +83,7 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
       asActivity(log, () =>
         Promise.resolve(planEdit(actionNamed(request.plan.action), request, deps.hashKey)),
       ),
-    performStep: (request) =>
-      asActivity(log, () =>
-        withRuntime((runtime) =>
-          performStep(
-            { ledger, hashKey: deps.hashKey, actionNamed: (name) => actions.get(name), operationDeps },
-            request,
-            runtime,
-          ),
-        ),
-      ),
-    endProcedure: (request) => asActivity(log, () => endProcedure({ ledger }, request)),
+    ...procedureActivities(deps, (name) => actions.get(name), operationDeps),
     planTask: ({ start, taskId }) =>
       asActivity(log, () =>
         planTask(
@@ -105,6 +93,19 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
           taskId,
         ),
       ),
+  };
+}
+
+function procedureActivities(
+  { ledger, hashKey, log }: TaskActivityDeps,
+  actionNamed: (name: string) => Action | undefined,
+  operationDeps: (name: string) => OperationDeps,
+): ProcedureActivities {
+  const steps = { ledger, hashKey, actionNamed, operationDeps };
+  return {
+    performStep: (request) =>
+      asActivity(log, () => withRuntime((runtime) => performStep(steps, request, runtime))),
+    endProcedure: (request) => asActivity(log, () => endProcedure({ ledger }, request)),
   };
 }
 

@@ -13,7 +13,14 @@ export async function endProcedure(
   const kept = end.status === 'completed' ? composeResult(result, plan.sensitive.output) : null;
   if (kept !== null && kept.payload !== null) await ledger.putPayload(principal.tenant, kept.payload);
   const stored = kept?.stored ?? null;
-  const answer = await ledger.endProcedure({ operationId, taskId, ordinal, end, result: stored, notes: journal });
+  const answer = await ledger.endProcedure({
+    operationId,
+    taskId,
+    ordinal,
+    end,
+    result: stored,
+    notes: journal,
+  });
   if (answer.kind === 'superseded') return { kind: 'superseded' };
   return { kind: 'ended', end: answer.row.end ?? end, result: kept?.answer ?? null };
 }

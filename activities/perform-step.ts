@@ -67,7 +67,10 @@ async function planStep(
   try {
     const action = actionNamed(name);
     if (action === undefined)
-      throw new HoldfastError('unknown_action', `No action named ${JSON.stringify(name.slice(0, 64))} is configured.`);
+      throw new HoldfastError(
+        'unknown_action',
+        `No action named ${JSON.stringify(name.slice(0, 64))} is configured.`,
+      );
     return planOperation(action, { args, principal, key, hashKey, attach: false });
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;

@@ -46,7 +46,9 @@ async function bundle(procedures: string | undefined): Promise<WorkflowBundle> {
   }
 }
 
-type WebpackConfig = Parameters<NonNullable<Parameters<typeof bundleWorkflowCode>[0]['webpackConfigHook']>>[0];
+type WebpackConfig = Parameters<
+  NonNullable<Parameters<typeof bundleWorkflowCode>[0]['webpackConfigHook']>
+>[0];
 
 /** What of webpack's compiler is needed; webpack itself is Temporal's, not ours. */
 interface Compiler {
@@ -72,7 +74,7 @@ function withProcedures(config: WebpackConfig, procedures: string): WebpackConfi
   return {
     ...config,
     resolve: { ...config.resolve, alias },
-    plugins: [...(config.plugins ?? []), plugin as never],
+    plugins: [...(config.plugins ?? []), plugin],
   };
 }
 
@@ -91,7 +93,8 @@ function cannotBundle(path: string, problem: string, cause?: unknown): Error {
       {
         name: 'procedures.code',
         problem: `${path} can not be bundled as workflow code: ${problem}`,
-        expected: 'a file that imports `holdfast/procedure`, types, and other code without I/O, clock or chance',
+        expected:
+          'a file that imports `holdfast/procedure`, types, and other code without I/O, clock or chance',
         fix: 'use `import type` for actions and contracts, and move what does I/O into an action',
       },
     ],
@@ -100,7 +103,8 @@ function cannotBundle(path: string, problem: string, cause?: unknown): Error {
 }
 
 const nothing = (): void => undefined;
-const complain = (message: string, meta?: unknown): void => console.error('workflow bundle:', message, meta ?? '');
+const complain = (message: string, meta?: unknown): void =>
+  console.error('workflow bundle:', message, meta ?? '');
 
 function loggerTo(tell: (message: string, meta?: unknown) => unknown): Logger {
   const warn = (message: string, meta?: unknown): void => void tell(message, meta);

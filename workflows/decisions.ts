@@ -111,11 +111,7 @@ function conclude(journal: Journal, decision: DecisionMessage, answered: Answere
 const DECISION_SHAPE =
   'A decision is {kind: approve|edit|reject, callId, by: {tenant, subject, roles}, decisionId?, fingerprint?, challengeAnswer?, arguments?, reason?}.';
 
-function refuse(
-  route: DecisionRoute,
-  code: 'invalid_decision' | 'not_open',
-  message: string,
-): DecisionReply {
+function refuse(route: DecisionRoute, code: 'invalid_decision' | 'not_open', message: string): DecisionReply {
   route.ignore(code);
   return { accepted: false, code, message, status: route.status() };
 }

@@ -57,7 +57,9 @@ function sleep(run: ProcedureRun, prefix: string, duration: unknown): Promise<un
   if (isStopped(run.state)) return never();
   const ms = durationMs(duration);
   if (ms === null)
-    return Promise.reject(new TypeError(`p.sleep takes '30s', '24h' or milliseconds, not ${String(duration)}`));
+    return Promise.reject(
+      new TypeError(`p.sleep takes '30s', '24h' or milliseconds, not ${String(duration)}`),
+    );
   const problem = tooMany(run);
   if (problem !== null) return Promise.reject(problem);
   const { step, known } = run.items.ask(`${prefix}sleep`);
@@ -81,8 +83,7 @@ function child(
   const fingerprint = fingerprintOf(input);
   const { step, known } = run.items.ask(prefix + childId);
   if (known) mustBe(run, known, { kind: 'child', action: code.procedure, fingerprint });
-  else
-    run.journal.append({ type: 'child_started', data: { step, procedure: code.procedure, fingerprint } });
+  else run.journal.append({ type: 'child_started', data: { step, procedure: code.procedure, fingerprint } });
   const isOnRecord = known !== undefined && known.order !== null;
   carryOut(run, `${step}/`, code, input)
     .then((outcome) => {
@@ -102,7 +103,12 @@ async function carryOut(
   input: JsonObject,
 ): Promise<ItemOutcome | null> {
   try {
-    const value = plainValue(await code.run(handleFor(run, prefix, () => undefined), input));
+    const value = plainValue(
+      await code.run(
+        handleFor(run, prefix, () => undefined),
+        input,
+      ),
+    );
     if ((await run.settled(prefix)) === 'rest') return null;
     return { ok: true, result: { kind: 'inline', value } };
   } catch (error) {

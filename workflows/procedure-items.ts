@@ -73,8 +73,9 @@ export class ProcedureItems {
       const { item, waiting } = next;
       this.#waiting.delete(item.step);
       if (item.outcome?.ok === true) waiting.resolve(valueOf(item.outcome.result));
-      else if (item.outcome) waiting.reject(new StepFailed(item.step, item.outcome.cause, item.outcome.error));
-      for (let tick = 0; tick < TICKS_TO_REST; tick += 1) await null;
+      else if (item.outcome)
+        waiting.reject(new StepFailed(item.step, item.outcome.cause, item.outcome.error));
+      for (let tick = 0; tick < TICKS_TO_REST; tick += 1) await Promise.resolve();
     }
     this.isTelling = false;
   }

@@ -36,7 +36,8 @@ export function answerProcedureMessages(run: ProcedureRun): void {
     taskOf: (callId) => stepOfCall(run, callId),
     status: () => statusOf(run.view()),
     ignore: (code) => {
-      if (!isOver(run.state)) run.journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
+      if (!isOver(run.state))
+        run.journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
     },
   });
 }

@@ -11,7 +11,7 @@
  */
 import { allHandlersFinished, condition, sleep } from '@temporalio/workflow';
 import type { StepStart } from '../src/task/activity-api.ts';
-import type { JsonObject, Json } from '../src/task/json.ts';
+import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
@@ -79,7 +79,8 @@ export class ProcedureRun {
   /** Goes on with what was under way when the run before continued as new. */
   resume(): void {
     for (const step of this.steps.values()) if (!this.#isTold(step)) this.#go(step);
-    for (const item of this.state.items) if (item.kind === 'sleep' && item.order === null) this.#waitOut(item);
+    for (const item of this.state.items)
+      if (item.kind === 'sleep' && item.order === null) this.#waitOut(item);
   }
 
   begin(step: string, start: Omit<StepStart, 'key' | 'principal' | 'parent'>, fingerprint: string): void {
@@ -180,7 +181,8 @@ export class ProcedureRun {
 
   /** Wakes on `isDue`, and meanwhile hands the audit what came together. */
   async until(isDue: () => boolean, deadline: number | null): Promise<void> {
-    const isFull = (): boolean => this.journal.pendingCount >= (this.state.interrupted ? 1 : NOTES_PENDING_MAX);
+    const isFull = (): boolean =>
+      this.journal.pendingCount >= (this.state.interrupted ? 1 : NOTES_PENDING_MAX);
     for (;;) {
       const wakes = (): boolean => isDue() || isFull();
       if (deadline === null) await this.#until(wakes);
@@ -196,9 +198,7 @@ export class ProcedureRun {
   }
 
   snapshot(): ProcedureSnapshot {
-    const kept = [...this.steps.values()].filter(
-      (step) => !step.isFinished || step.outcomeMatters,
-    );
+    const kept = [...this.steps.values()].filter((step) => !step.isFinished || step.outcomeMatters);
     return {
       journal: this.journal.snapshot(),
       steps: Object.fromEntries(kept.map((step) => [step.name, step.snapshot()])),
@@ -228,7 +228,10 @@ export class ProcedureRun {
       .then((stopped) => {
         if (stopped === 'rest') return;
         const outcome = step.outcome();
-        this.journal.append({ type: 'step_closed', data: { step: step.name, outcome, undo: step.isUndoable } });
+        this.journal.append({
+          type: 'step_closed',
+          data: { step: step.name, outcome, undo: step.isUndoable },
+        });
         this.items.tell();
       })
       .catch(this.fail);
@@ -256,7 +259,8 @@ export class ProcedureRun {
 
   async #until(isDue: () => boolean, timeoutMs?: number): Promise<boolean> {
     const wakes = (): boolean => this.#defect !== null || isDue();
-    const woke = timeoutMs === undefined ? await condition(wakes).then(() => true) : await condition(wakes, timeoutMs);
+    const woke =
+      timeoutMs === undefined ? await condition(wakes).then(() => true) : await condition(wakes, timeoutMs);
     if (this.#defect !== null) throw this.#defect.error;
     return woke;
   }

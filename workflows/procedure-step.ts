@@ -83,8 +83,7 @@ export class ProcedureStep {
     const { phase } = this.state;
     if (phase.kind !== 'finished') throw new Error(`step ${this.name} is not finished`);
     const { end, result } = phase;
-    if (end.status === 'completed')
-      return { ok: true, result: result ?? { kind: 'inline', value: null } };
+    if (end.status === 'completed') return { ok: true, result: result ?? { kind: 'inline', value: null } };
     const error = end.error ?? { code: end.cause, message: 'The step did not come about.' };
     return { ok: false, cause: end.cause, error };
   }

@@ -5,7 +5,14 @@
  * The user's code is run from the top over what is on record whenever the run continues as new; what it was told before
  * it is told again in the same order, and nothing is done twice (S3.6). It is bundled with this file (worker/workflow-source.ts).
  */
-import { CancellationScope, condition, continueAsNew, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
+import {
+  CancellationScope,
+  condition,
+  continueAsNew,
+  isCancellation,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { BareStart } from '../src/task/activity-api.ts';
 import type { Json, JsonObject } from '../src/task/json.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
@@ -21,17 +28,16 @@ import type { ProcedureSnapshot } from './procedure-run.ts';
 import { ledgerActivities } from './steps.ts';
 
 /** The workflow's one argument. `carried` is set by its own continue-as-new alone. */
-export type ProcedureArgument = (
+export type ProcedureArgument =
   | { v: 1; plan: Plan; input: Json; ordinal: number; carried?: ProcedureSnapshot }
-  | (BareStart & { carried?: ProcedureSnapshot })
-);
+  | (BareStart & { carried?: ProcedureSnapshot });
 
 const PLANNING_RETRY_MS = 1_000;
 
 /** The workflow over what a user's file exports. */
 export function procedureWorkflow(exported: Readonly<Record<string, unknown>>) {
   return async function procedure(argument: ProcedureArgument): Promise<TaskOutcome> {
-    refuseMisuse(argument as unknown);
+    refuseMisuse(argument);
     const run = new ProcedureRun(argument.carried ?? startOf(argument));
     answerProcedureMessages(run);
     CancellationScope.current().cancelRequested.catch((error: unknown) => {
@@ -58,7 +64,8 @@ function startOf(argument: ProcedureArgument) {
 /** The code of the name that the task was started with. Without it another worker, or the next deployment, has it. */
 function codeNamed(exported: Readonly<Record<string, unknown>>, name: string): AnyCode {
   const found = Object.values(exported).find(
-    (value) => typeof value === 'object' && value !== null && 'procedure' in value && value.procedure === name,
+    (value) =>
+      typeof value === 'object' && value !== null && 'procedure' in value && value.procedure === name,
   );
   if (found !== undefined) return found as AnyCode;
   throw new ChangedCode(

@@ -8,7 +8,9 @@ export function gatewayOf(config: Config, { client, log }: Pick<Holdfast, 'clien
   const requestStateKey = deriveRequestStateKey(config.encryptionKeys);
   return createGateway({
     client,
-    tools: [...config.actions, ...(config.procedures?.contracts ?? [])].map(({ contract }) => toolOf(contract)),
+    tools: [...config.actions, ...(config.procedures?.contracts ?? [])].map(({ contract }) =>
+      toolOf(contract),
+    ),
     auth: authOf(config),
     ...(requestStateKey && { requestStateKey }),
     ...(config.file.limits && { limits: definedOf(config.file.limits) }),

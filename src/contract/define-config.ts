@@ -96,13 +96,7 @@ const GATEWAY_LIMITS = [
 ] as const;
 
 /** Tools of Holdfast's own (M3.2). */
-const RESERVED_NAMES = new Set([
-  'task_get',
-  'task_wait',
-  'task_cancel',
-  'task_answer',
-  'holdfast_approval',
-]);
+const RESERVED_NAMES = new Set(['task_get', 'task_wait', 'task_cancel', 'task_answer', 'holdfast_approval']);
 
 const functionOf = (what: string) =>
   z.custom<unknown>((value) => typeof value === 'function', { error: `write ${what}` });

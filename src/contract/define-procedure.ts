@@ -21,10 +21,11 @@ export interface ProcedureDefinition<Input extends z.ZodObject, Name extends str
 }
 
 /** A procedure's contract, as the configuration takes it. */
-export type ProcedureContract<
-  Input extends z.ZodObject = z.ZodObject,
-  Name extends string = string,
-> = Action<Input, z.ZodType, Name>;
+export type ProcedureContract<Input extends z.ZodObject = z.ZodObject, Name extends string = string> = Action<
+  Input,
+  z.ZodType,
+  Name
+>;
 
 /** Throws `invalid_contract` as `defineAction` does. Frozen. */
 export function defineProcedure<Input extends z.ZodObject, const Name extends string = string>(

@@ -3,6 +3,8 @@
  * its numbers from here, so that none is stated twice.
  */
 
+import { PROCEDURE_LIMITS } from '../task/procedure-limits.ts';
+
 interface Limit {
   value: number;
   unit: string;
@@ -16,6 +18,28 @@ interface Limit {
 const DAY_MS = 86_400_000;
 
 export const LIMITS = {
+  procedureItemsMax: {
+    value: PROCEDURE_LIMITS.itemsMax,
+    unit: 'steps, sleeps and children',
+    what: 'What a procedure asks for until it restarts',
+    why: 'Its code is run again over all of it when its run continues as new.',
+    beyond:
+      'the procedure fails with `procedure_too_long` and is rolled back; `p.restart` begins a new count',
+  },
+  procedureCarriedCharsMax: {
+    value: PROCEDURE_LIMITS.carriedCharsMax,
+    unit: 'characters of JSON',
+    what: 'Arguments, results and plans that a procedure keeps on record',
+    why: 'They cross continue-as-new in one payload.',
+    beyond: 'the procedure fails with `procedure_too_large` and is rolled back',
+  },
+  stepIdLengthMax: {
+    value: PROCEDURE_LIMITS.stepIdLengthMax,
+    unit: 'characters of `A-Z a-z 0-9 _ . -`',
+    what: 'A stepId',
+    why: 'It is part of the step’s key and of its approvals’ names.',
+    beyond: 'the step is refused; the procedure fails unless its code catches that',
+  },
   argumentBytesMax: {
     value: 1_048_576,
     unit: 'bytes',

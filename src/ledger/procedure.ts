@@ -17,14 +17,22 @@ type Request<M extends keyof Transitions> = Parameters<Transitions[M]>[0];
 type Answer<M extends keyof Transitions> = Awaited<ReturnType<Transitions[M]>>;
 
 /** S1.5, for a step: its row before anything is claimed. The procedure's is `in_flight` from its first step on. */
-export async function reserveStep(unit: Unit, request: Request<'reserveStep'>): Promise<Answer<'reserveStep'>> {
+export async function reserveStep(
+  unit: Unit,
+  request: Request<'reserveStep'>,
+): Promise<Answer<'reserveStep'>> {
   const { parent: place, reservation } = request;
   const parent = await unit.lock(place.operationId);
   await unit.notes(parent.record, place.taskId, request.notes);
   const isOurs = parent.record.task_id === place.taskId && parent.record.ordinal === place.ordinal;
   if (!isOurs || parent.record.task_end !== null) return { kind: 'superseded', row: parent.row };
   if (parent.record.state === 'reserved')
-    unit.save(parent, { by: 'reserveStep', to: 'in_flight', columns: {}, event: 'procedure.begun' });
+    unit.save(parent, {
+      by: 'reserveStep',
+      to: 'in_flight',
+      columns: {},
+      event: 'operation.procedure_begun',
+    });
   const inserted = await insertReserved(unit, {
     ...reservation,
     taskId: place.taskId,
@@ -34,7 +42,11 @@ export async function reserveStep(unit: Unit, request: Request<'reserveStep'>): 
   if (inserted !== null) return { kind: 'reserved', row: inserted.row };
   const met = await unit.lock(reservation.operationId);
   if (!hasSameFingerprint(met.row, reservation))
-    return { kind: 'conflict', paths: differingPaths(met.row.arguments, reservation.arguments), row: met.row };
+    return {
+      kind: 'conflict',
+      paths: differingPaths(met.row.arguments, reservation.arguments),
+      row: met.row,
+    };
   if (met.record.task_id !== place.taskId || met.record.ordinal !== place.ordinal) adopt(unit, met, place);
   return { kind: 'reserved', row: met.row };
 }
@@ -75,7 +87,7 @@ export async function endProcedure(
     by: 'endProcedure',
     to: stateAfter(record.state, end),
     columns: { ...ended(end), ...(result && { result: stored(result) }) },
-    event: 'procedure.ended',
+    event: 'operation.procedure_ended',
     data: { ...data, ...(result && { result: digestOf(result) }) },
   });
   await endSteps(unit, operationId, taskId);

@@ -38,7 +38,8 @@ function begin(unit: Unit, held: Held, request: Reservation): Reserved {
 
 function answerFor(unit: Unit, held: Held, request: Reservation): Reserved {
   const { row } = held;
-  if (!hasSameFingerprint(row, request)) return { kind: 'conflict', paths: differingPaths(row.arguments, request.arguments), row };
+  if (!hasSameFingerprint(row, request))
+    return { kind: 'conflict', paths: differingPaths(row.arguments, request.arguments), row };
   if (row.end === null) return { kind: 'open', row, attached: false };
   if (!NOTHING_SENT.includes(row.state)) return { kind: 'ended', row };
   return nextOrdinal(unit, held, request);

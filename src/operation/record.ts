@@ -22,7 +22,9 @@ type How = 'executed' | 'looked_up';
 
 /** Null where a cancel, or the failure of the procedure it is a step of, may still undo the effect: the workflow records that task's end (S7.4). */
 export function commitEnd(plan: Plan): TaskEnd | null {
-  return plan.onCancel === 'rollback' || plan.stepOf != null ? null : committedEnd({ plan, cancelRequested: false });
+  return plan.onCancel === 'rollback' || plan.stepOf != null
+    ? null
+    : committedEnd({ plan, cancelRequested: false });
 }
 
 export const failedEnd = (plan: Plan, failure: Failure): TaskEnd =>

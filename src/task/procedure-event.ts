@@ -8,8 +8,7 @@ export type UndoReason = 'cancelled' | 'procedure_failed';
 
 /** What a step, a child or a wait brought the procedure's code. */
 export type ItemOutcome =
-  | { ok: true; result: StoredResult }
-  | { ok: false; cause: TerminalCause; error: TaskError };
+  { ok: true; result: StoredResult } | { ok: false; cause: TerminalCause; error: TaskError };
 
 /**
  * The events of a procedure's own journal, by type; those of its steps stand beside them, each with `data.step`.
@@ -19,7 +18,12 @@ export interface ProcedureEventData {
   procedure_started: { taskId: string; procedure: string; ordinal: number; plan: Plan | null };
   procedure_planned: { plan: Plan; ordinal: number };
   /** Planning a bare start was refused, or its key's operation is already decided; the task ends with this. */
-  procedure_refused: { end: TaskEnd; operationId: string | null; result: StoredResult | null; replayed: boolean };
+  procedure_refused: {
+    end: TaskEnd;
+    operationId: string | null;
+    result: StoredResult | null;
+    replayed: boolean;
+  };
   step_opened: { step: string; action: string; fingerprint: string };
   /** `undo`: it has an effect that is committed and can be undone. */
   step_closed: { step: string; outcome: ItemOutcome; undo: boolean };

@@ -73,7 +73,8 @@ export interface ProcedureState {
 /** Null before the first event, which is `procedure_started`. */
 export function reduceProcedure(state: ProcedureState | null, event: ProcedureEvent): ProcedureState {
   if (state === null) {
-    if (event.type !== 'procedure_started') throw new Error('the first event of a procedure is procedure_started');
+    if (event.type !== 'procedure_started')
+      throw new Error('the first event of a procedure is procedure_started');
     return initialState(event.data, event.seq, event.at);
   }
   if (event.seq <= state.seq) throw new Error(`event ${event.seq} after ${state.seq}`);
@@ -168,7 +169,15 @@ function begun(
   event: Extract<ProcedureEvent, { type: 'step_opened' | 'sleep_started' | 'child_started' }>,
 ): Partial<ProcedureState> {
   const { step } = event.data;
-  const item: Item = { step, kind: 'step', action: '', fingerprint: '', until: null, outcome: null, order: null };
+  const item: Item = {
+    step,
+    kind: 'step',
+    action: '',
+    fingerprint: '',
+    until: null,
+    outcome: null,
+    order: null,
+  };
   const name = step.replace(/#\d+$/, '');
   const uses = { ...state.uses, [name]: (state.uses[name] ?? 0) + 1 };
   switch (event.type) {

@@ -57,7 +57,10 @@ function stopCause(
     case 'applied':
       return {
         cause: 'cancelled_after_commit',
-        error: { code: 'rollback_failed', message: 'Cancelled; a person let a step stand that was to be undone.' },
+        error: {
+          code: 'rollback_failed',
+          message: 'Cancelled; a person let a step stand that was to be undone.',
+        },
       };
     case 'unknown':
       return {

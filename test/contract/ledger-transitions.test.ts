@@ -154,6 +154,29 @@ const METHODS: Record<string, Drive> = {
   recordLate: (ledger, { work, claim }) => ledger.recordLate(claim, { late: true }, fixture.alertAbout(work)),
   recover: (ledger, { work }) => ledger.recover(work.operationId, work.taskId),
   recordEnd: (ledger, { work }) => ledger.recordEnd(work.taskId, fixture.COMPLETED),
+  'reserveStep of a procedure': async (ledger, { work }) => {
+    // In any other state a row is no procedure's, or its steps change nothing about it.
+    if ((await fixture.rowOf(ledger, work)).state !== 'reserved') return undefined;
+    return ledger.reserveStep({
+      parent: work,
+      reservation: fixture.reservation(`step of ${work.operationId}`),
+      notes: [],
+    });
+  },
+  'reserveStep of a step': async (ledger, { work }) => {
+    const row = await fixture.rowOf(ledger, work);
+    const parent = await fixture.reserved(ledger);
+    const reservation = fixture.reservation(row.key, { fingerprint: row.fingerprint });
+    return ledger.reserveStep({ parent, reservation, notes: [] });
+  },
+  ...Object.fromEntries(
+    [fixture.CANCELLED, fixture.COMPLETED, fixture.ROLLED_BACK, fixture.ABANDONED].map(
+      (end): [string, Drive] => [
+        `endProcedure with effect ${end.effect}`,
+        (ledger, { work }) => ledger.endProcedure({ ...work, end, result: null, notes: [] }),
+      ],
+    ),
+  ),
 };
 
 const ASKERS: Record<string, (own: Asker) => Asker> = {
@@ -352,6 +375,10 @@ describe.each(fixture.STORES)('transitions on %s', (kind) => {
 /** These ask by operation, task or key alone, which no fence guards. */
 const ASKS_WITHOUT_FENCE = new Set([
   'reserve',
+  'reserveStep of a step',
+  // By task and ordinal: it is no attempt, and its steps' are fenced by their own rows.
+  ...['none', 'applied', 'rolled_back', 'unknown'].map((effect) => `endProcedure with effect ${effect}`),
+  'reserveStep of a procedure',
   'reserve with other arguments',
   'recover',
   'recordEnd',

@@ -79,4 +79,7 @@ const bookExpensive = defineAction({
   approval: () => ({ roles: ['boss'], expiresIn: '1h' }),
 });
 
-export const bookActions = [implementAction(bookIt, handlers), implementAction(bookExpensive, handlers)] as const;
+export const bookActions = [
+  implementAction(bookIt, handlers),
+  implementAction(bookExpensive, handlers),
+] as const;

@@ -177,6 +177,7 @@ test('the package’s root exports what its users write with', () => {
       "classifyFailure",
       "defineAction",
       "defineConfig",
+      "defineProcedure",
       "fails",
       "fetchFailure",
       "holds",

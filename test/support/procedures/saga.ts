@@ -14,12 +14,15 @@ export const trip = procedure<Actions, { fail?: string[] }>('trip', async (p, { 
 });
 
 /** The same at once. */
-export const parallelTrip = procedure<Actions, { fail?: string[] }>('parallel_trip', async (p, { fail = [] }) => {
-  const booked = await Promise.all(
-    ['flight', 'hotel', 'car'].map((name) => p.step(name, 'book', { name, fails: fail.includes(name) })),
-  );
-  return { bookings: booked.map(({ id }) => id) };
-});
+export const parallelTrip = procedure<Actions, { fail?: string[] }>(
+  'parallel_trip',
+  async (p, { fail = [] }) => {
+    const booked = await Promise.all(
+      ['flight', 'hotel', 'car'].map((name) => p.step(name, 'book', { name, fails: fail.includes(name) })),
+    );
+    return { bookings: booked.map(({ id }) => id) };
+  },
+);
 
 /** Goes on without what a person rejected. */
 export const optionalHotel = procedure<Actions>('optional_hotel', async (p) => {
