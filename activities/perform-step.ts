@@ -7,6 +7,7 @@ import { operationIdOf } from '../src/contract/ids.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
 import type { PlannedOperation } from '../src/contract/plan-operation.ts';
+import { underStandingRules } from '../src/contract/standing-rule.ts';
 import type { Ledger, RowState } from '../src/ledger/ledger.ts';
 import type { AttemptRuntime, OperationDeps } from '../src/operation/deps.ts';
 import { performOperation } from '../src/operation/perform-operation.ts';
@@ -16,7 +17,7 @@ import type { TaskEnd } from '../src/task/outcome.ts';
 import { refusalCause } from './plan-task.ts';
 
 export interface StepDeps {
-  ledger: Pick<Ledger, 'reserveStep' | 'find'>;
+  ledger: Pick<Ledger, 'reserveStep' | 'find' | 'standingRules'>;
   hashKey: Uint8Array | undefined;
   /** Undefined: no action of that name is configured in this worker. */
   actionNamed(name: string): Action | undefined;
@@ -35,8 +36,8 @@ export async function performStep(
   const { start, taskId, ordinal, attempt, purpose, journal } = request;
   const planned = await planStep(deps, request);
   if ('refused' in planned) return { kind: 'refused', end: planned.refused };
-  const { input, reservation } = planned;
-  const plan = { ...planned.plan, inline: false, stepOf: start.parent };
+  const { input, reservation, plan: ruled } = await underStandingRules(planned, deps.ledger);
+  const plan = { ...ruled, inline: false, stepOf: start.parent };
   const parent = { operationId: start.parent, taskId, ordinal };
   const reserved = await deps.ledger.reserveStep({ parent, reservation, notes: journal });
   if (reserved.kind === 'superseded')

@@ -35,7 +35,7 @@ export function noteOf(event: TaskEvent): AuditNote | null {
 
 /** S4.5: each use of a standing rule is audited, with the plan that it was frozen into. */
 function standingRulesOf({ type, data }: TaskEvent): JsonObject[] | null {
-  const plan = type === 'task_started' || type === 'planned' ? data.plan : null;
+  const plan = type === 'task_started' || type === 'planned' || type === 'step_planned' ? data.plan : null;
   return plan?.standingRules?.map(({ id, by }) => ({ id, by })) ?? null;
 }
 
