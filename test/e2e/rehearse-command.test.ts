@@ -42,6 +42,19 @@ describe('holdfast rehearse', () => {
     expect(verified).toMatchObject({ code: 0, value: { ok: true, tasks: value.scenarios.length } });
   });
 
+  test('[S6.6] [S7.2] a transactional action is interrupted too, once its transaction is over', async () => {
+    const { value } = await holdfastJson<RehearsalReport>(
+      place,
+      ...['rehearse', 'transfer_funds', ...TRANSFER, '--only', 'interrupt'],
+    );
+    expect(value.broken).toEqual([]);
+    const ends = Object.fromEntries(value.scenarios.map(({ scenario, end }) => [scenario, end]));
+    expect(ends).toMatchObject({
+      'interrupted before a retry': 'completed',
+      'interrupted, then cancelled': 'cancelled, nothing applied',
+    });
+  });
+
   test('[S6.6] a broken promise exits 1, in a table that fits and says what the target counted', async () => {
     const { code, stdout } = await holdfast(
       place,

@@ -1,4 +1,5 @@
 /** An interrupt that comes before, during and after the effect (S7.1–S7.3): what runs finishes, nothing else begins. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ActionFailure, mismatch, notYet } from '../../../contract/handlers.ts';
 import { END } from '../endings.ts';
 import type { End } from '../endings.ts';
@@ -12,6 +13,8 @@ import { afterDone, withRetry } from './doubt.ts';
 import { MIDWAY } from './points.ts';
 
 const SOON_MS = 50;
+/** Time enough to interrupt it meanwhile, on a busy machine too. */
+const LATER_MS = 3_000;
 
 /** Twice, as an impatient person would: the second changes nothing (S7.1). */
 async function interruptTwice(scene: Scene): Promise<void> {
@@ -33,14 +36,28 @@ const inOneTransaction = ({ transactional }: Terms): string | null =>
 const noRetry = ({ retries }: Terms): string | null =>
   retries > 0 ? null : 'the contract allows no retry to hold back';
 
-/** The first call is put off by the target, interrupted meanwhile. */
+/**
+ * The first call is put off by the target, and the task interrupted meanwhile: during the call, or after it where nothing
+ * else can be asked of the ledger while the call's transaction is open.
+ */
 const interruptedBeforeRetry = (scene: Scene): Script => ({
   execute: async ({ turn, real }) => {
     if (turn > 1) return real();
+    if (scene.props.terms.transactional) throw ActionFailure.rateLimited('rehearsed: later', LATER_MS);
     await interruptTwice(scene);
     throw ActionFailure.rateLimited('rehearsed: later', SOON_MS);
   },
 });
+
+async function heldBeforeRetry(scene: Scene): Promise<void> {
+  await scene.start();
+  if (scene.props.terms.transactional) {
+    await scene.waitFor('backing_off');
+    await interruptTwice(scene);
+    await sleep(LATER_MS);
+  }
+  await scene.standsStill();
+}
 
 /** Read back wrongly, so that it is to be undone. */
 const toBeUndone = (
@@ -66,7 +83,11 @@ const interrupts: Scenario[] = [
     rules: ['S7.1', 'S7.2'],
     unless: noRetry,
     script: interruptedBeforeRetry,
-    drive: heldThenResumed,
+    drive: async (scene) => {
+      await heldBeforeRetry(scene);
+      await scene.resume();
+      return scene.wait();
+    },
     allowed: completed,
   },
   {
@@ -75,8 +96,7 @@ const interrupts: Scenario[] = [
     unless: noRetry,
     script: interruptedBeforeRetry,
     drive: async (scene) => {
-      await scene.start();
-      await scene.standsStill();
+      await heldBeforeRetry(scene);
       await scene.cancel();
       return scene.wait();
     },
