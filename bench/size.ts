@@ -32,13 +32,13 @@ export const FULL: Size = {
 };
 
 export const QUICK: Size = {
-  warmUp: { turns: 60, seconds: 8 },
-  turns: { turns: 100, seconds: 18 },
-  rounds: { rounds: 3, calls: 100, concurrency: 50, seconds: 20 },
-  separate: { turns: 60, seconds: 10 },
+  warmUp: { turns: 50, seconds: 6 },
+  turns: { turns: 70, seconds: 12 },
+  rounds: { rounds: 3, calls: 70, concurrency: 50, seconds: 15 },
+  separate: { turns: 40, seconds: 8 },
   ledger: { turns: 60, seconds: 4 },
-  reads: { turns: 150, seconds: 6 },
-  tools: { turns: 60, seconds: 6 },
+  reads: { turns: 100, seconds: 4 },
+  tools: { turns: 40, seconds: 4 },
   waitingTasks: [],
   longRunCalls: 0,
 };
