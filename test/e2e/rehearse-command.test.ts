@@ -13,6 +13,7 @@ const WIDTH = 100;
 const root = join(import.meta.dirname, '../..');
 const WRONG = ['--config', join(root, 'test/support/wrong.config.ts')];
 const TRANSFER = ['--config', join(root, 'examples/transfer/holdfast.config.ts')];
+const PROCEDURE = ['--config', join(root, 'test/support/procedure.config.ts')];
 const TARGET = ['--config', join(root, 'test/support/target.config.ts')];
 
 let target: FaultTarget;
@@ -74,6 +75,17 @@ describe('holdfast rehearse', () => {
       expect.stringMatching(/^two crashes after the call +3 +- /),
     ]);
     expect(stdout).toContain('crash between call and verify: one operation, and the target counts 2 effects');
+  });
+
+  test('[S6.6] [S6.3] a procedure is rehearsed by its name, each step counted by its action', async () => {
+    const { code, value } = await holdfastJson<RehearsalReport>(
+      place,
+      ...['rehearse', 'pay_twice', ...PROCEDURE, '--args', '{"amountCents":100}', '--only', 'second'],
+    );
+    expect(value.broken).toEqual([]);
+    expect(code).toBe(0);
+    const refused = value.scenarios.find(({ scenario }) => scenario === 'second: refused for good');
+    expect(refused).toMatchObject({ end: 'failed, rolled back', effects: 1, undone: 1 });
   });
 
   test('[S6.6] an action without a count is refused with what to write, and nothing is sent', async () => {

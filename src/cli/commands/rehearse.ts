@@ -1,9 +1,8 @@
-/** `holdfast rehearse ACTION --args JSON`: the user's handlers against their test target, through everything that can go wrong (S6.6). */
+/** `holdfast rehearse ACTION|PROCEDURE --args JSON`: the user's handlers against their test target, through everything that can go wrong (S6.6). */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { HoldfastError } from '../../contract/error.ts';
-import type { Action } from '../../contract/implement-action.ts';
 import { loadConfig } from '../../../worker/index.ts';
 import type { Config } from '../../../worker/index.ts';
 import type { RehearsalReport, ScenarioReport } from '../../testing/index.ts';
@@ -32,9 +31,9 @@ const NAMED_MAX = 6;
 
 export function addRehearseCommand({ program, run }: CommandSite): void {
   program
-    .command('rehearse <action>')
+    .command('rehearse <name>')
     .description(
-      'crash, lose, approve, interrupt, cancel and repeat an action against your test target, and let it count',
+      'crash, lose, approve, interrupt, cancel and repeat an action or a procedure against your test target, and let it count',
     )
     .option(
       '--args <json>',
@@ -53,7 +52,7 @@ export function addRehearseCommand({ program, run }: CommandSite): void {
     .action(
       run(async (report, options, name: string, given: RehearseCommandOptions) => {
         const config = await rehearsalConfig(options);
-        const found = await rehearsed(report, config, actionNamed(config, name), given);
+        const found = await rehearsed(report, config, name, given);
         if (given.out !== undefined) await writeOut(given.out, found);
         const { audit: _inItsOwnFile, ...printed } = found;
         report.answer(printed, (terminal) => {
@@ -72,37 +71,49 @@ function rehearsalConfig({ config: file }: GlobalOptions): Promise<Config> {
   return loadConfig({ env, ...(file !== undefined && { file }) });
 }
 
-function actionNamed({ actions, configFile }: Config, name: string): Action {
+async function rehearsed(
+  report: Report,
+  config: Config,
+  name: string,
+  given: RehearseCommandOptions,
+): Promise<RehearsalReport> {
+  const { actions, file } = config;
+  const { rehearse, rehearseProcedure } = await testing();
+  const options = {
+    onScenario: progressOf(report),
+    ...(file.setup && { setup: file.setup }),
+    ...(given.only !== undefined && { only: given.only }),
+    ...(given.store !== undefined && { store: given.store }),
+    ...(given.atOnce !== undefined && { atOnce: parseCount('--at-once', given.atOnce, AT_ONCE_MAX) }),
+  };
+  const args = given.args === undefined ? {} : { args: parseArgs(given.args) };
   const action = actions.find(({ contract }) => contract.name === name);
-  if (action) return action;
-  const known = actions.map(({ contract }) => contract.name).join(', ') || 'none';
-  throw new HoldfastError(
+  if (action) return rehearse(action, { ...options, ...args }).catch(withReason);
+  const { contracts = [], code = '' } = config.procedures ?? {};
+  const procedure = contracts.find(({ contract }) => contract.name === name);
+  if (procedure)
+    return rehearseProcedure(procedure, { args: {}, ...options, ...args, actions, code }).catch(withReason);
+  throw unknownName(config, name);
+}
+
+function unknownName({ actions, procedures, configFile }: Config, name: string): HoldfastError {
+  const known = [...actions, ...(procedures?.contracts ?? [])]
+    .map(({ contract }) => contract.name)
+    .join(', ');
+  return new HoldfastError(
     'unknown_action',
-    `No action named ${JSON.stringify(name.slice(0, 64))} in ${configFile ?? 'the configuration, of which there is none'}; there are: ${known}.`,
+    `No action or procedure named ${JSON.stringify(name.slice(0, 64))} in ${configFile ?? 'the configuration, of which there is none'}; there are: ${known || 'none'}.`,
   );
 }
 
-async function rehearsed(
-  report: Report,
-  { file }: Config,
-  action: Action,
-  given: RehearseCommandOptions,
-): Promise<RehearsalReport> {
+/** A line for each scenario as it ends, on standard error. */
+function progressOf(report: Report) {
   const progress = openTerminal(process.stderr);
-  const onScenario = ({ scenario, verdict }: ScenarioReport, done: number, of: number): void => {
+  return ({ scenario, verdict }: ScenarioReport, done: number, of: number): void => {
     if (report.isJson) return;
     const mark = verdict === 'kept' ? progress.paint('green', '✓') : progress.paint('red', '✗');
     progress.write(`${progress.paint('dim', `${done}/${of}`.padStart(6))}  ${mark} ${scenario}`);
   };
-  const { rehearse } = await testing();
-  return rehearse(action, {
-    onScenario,
-    ...(file.setup && { setup: file.setup }),
-    ...(given.args !== undefined && { args: parseArgs(given.args) }),
-    ...(given.only !== undefined && { only: given.only }),
-    ...(given.store !== undefined && { store: given.store }),
-    ...(given.atOnce !== undefined && { atOnce: parseCount('--at-once', given.atOnce, AT_ONCE_MAX) }),
-  }).catch(withReason);
 }
 
 async function writeOut(folder: string, found: RehearsalReport): Promise<void> {

@@ -35,7 +35,7 @@ export interface StepReport {
   step: string;
   action: string;
   operationId: string;
-  /** What the task says of it: `applied`, `rolled_back`, `none`; null where it never began. */
+  /** What the task says of it: `applied`, `rolled_back`, `none`, `unknown`; null where it never began. */
   said: string | null;
   effects: number | null;
   undone: number | null;

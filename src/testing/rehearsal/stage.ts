@@ -42,6 +42,8 @@ export interface Cast {
   rehearsed: Action;
   /** Whose handlers are called: the same, or those of a procedure's steps. */
   actions: readonly Action[];
+  /** Absolute path of the file with the procedure's code, where one is called. */
+  code?: string;
 }
 
 export class Stage {
@@ -82,6 +84,7 @@ export class Stage {
     const hashKey = deriveHmacKey(parseEncryptionKeys(encryptionKey)) ?? undefined;
     const holdfast = await createTestHoldfast({
       actions,
+      ...(given.code !== undefined && { procedures: { contracts: [rehearsed], code: given.code } }),
       worker: false,
       faults: scripts.faults,
       // A running server's client has no key for this rehearsal's secrets.

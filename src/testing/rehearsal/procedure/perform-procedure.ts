@@ -71,7 +71,10 @@ async function judged(
   const begun = new Set(course.steps.map(({ step }) => step));
   const all = [...course.steps, ...known.filter(({ step }) => !begun.has(step))];
   const steps = await Promise.all(
-    all.map((each) => counted(scene, each, said.find(({ step }) => step === each.step)?.effect, oracles)),
+    all.map((each) => {
+      const found = said.find(({ step }) => step === each.step);
+      return counted(scene, each, found === undefined ? null : (found.effect ?? 'unknown'), oracles);
+    }),
   );
   const [audit, verdict, alerts] = await Promise.all([
     ledger.audit({ taskId }),
@@ -115,7 +118,7 @@ async function judged(
 async function counted(
   scene: ProcedureScene,
   { step, action }: CourseStep,
-  said: StepReport['said'] | undefined,
+  said: StepReport['said'],
   oracles: Oracles,
 ): Promise<StepReport> {
   const operationId = scene.operationIdOf({ step, action });
@@ -130,7 +133,7 @@ async function counted(
     step,
     action,
     operationId,
-    said: said ?? null,
+    said,
     effects: count?.effects ?? null,
     undone: count?.undone ?? null,
     calls: { ...calls },

@@ -1,5 +1,6 @@
 /** One run of a procedure on stage: its steps under their scripts, the people it asks, and what was seen of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isGrpcDeadlineError } from '@temporalio/client';
 import type { TaskAnswer, TaskDetail } from '../../../client/task-client.ts';
 import { operationIdOf, rollbackOperationId } from '../../../contract/ids.ts';
 import type { TaskEffect } from '../../../task/outcome.ts';
@@ -13,6 +14,8 @@ import type { Course, CourseStep, Told } from './course.ts';
 /** Longer than a step that was not held back would need to begin. */
 const HOLD_MS = 1_000;
 const LOOK_MS = 50;
+const QUERY_MS = 3_000;
+const QUERIES_MAX = 5;
 /** More approvals than that are no procedure's. */
 const ASKED_MAX = 100;
 const TERMINAL = ['completed', 'failed', 'cancelled'];
@@ -121,13 +124,33 @@ export class ProcedureScene {
     }
   }
 
-  /** As the task tells it. */
+  /** As the task tells it; a task that can't be asked is a broken promise of its own. */
   async seen(): Promise<{ course: Course; steps: StepSaid[] }> {
-    const handle = this.#stage.holdfast.temporal.workflow.getHandle(this.scene.taskId);
-    const [events, state] = await Promise.all([
-      handle.query<Told[]>('events'),
-      handle.query<{ steps?: StepSaid[] }>('task'),
-    ]);
-    return { course: courseOf(events), steps: state.steps ?? [] };
+    try {
+      const [events, state] = await Promise.all([
+        this.#asked<Told[]>('events'),
+        this.#asked<{ steps?: StepSaid[] }>('task'),
+      ]);
+      return { course: courseOf(events), steps: state.steps ?? [] };
+    } catch (error) {
+      const why =
+        error instanceof Error ? (error.cause instanceof Error ? error.cause : error).message : String(error);
+      const objection = `the task could not be read: ${why}`;
+      if (!this.scene.objections.includes(objection)) this.scene.objections.push(objection);
+      return { course: { steps: [], committed: [] }, steps: [] };
+    }
+  }
+
+  /** A query that meets the closing of its task can be lost by the server: it is asked again then. */
+  async #asked<T>(name: string): Promise<T> {
+    const { temporal } = this.#stage.holdfast;
+    const handle = temporal.workflow.getHandle(this.scene.taskId);
+    for (let left = QUERIES_MAX; ; left -= 1) {
+      try {
+        return await temporal.withDeadline(Date.now() + QUERY_MS, () => handle.query<T>(name));
+      } catch (error) {
+        if (left <= 1 || !isGrpcDeadlineError(error)) throw error;
+      }
+    }
   }
 }

@@ -25,6 +25,8 @@ import { scenariosOf } from './step-scenarios.ts';
 export interface RehearseProcedureOptions extends StageOptions {
   /** What it is called with; a function where a target takes the same only once. */
   args: JsonObject | ((key: string) => JsonObject);
+  /** Absolute path of the file that exports its code. */
+  code: string;
   /** Those that its steps name, each with its `rehearsal`. */
   actions: readonly Action[];
   /** Only scenarios whose group or name contains this. The clean run is always there. */
@@ -54,13 +56,13 @@ export async function rehearseProcedure(
   procedure: Action,
   options: RehearseProcedureOptions,
 ): Promise<RehearsalReport> {
-  const { args, actions, only, onScenario } = options;
+  const { args, actions, code, only, onScenario } = options;
   const argsOf = (key: string): JsonObject => (typeof args === 'function' ? args(key) : args);
   const principal = { tenant: 'rehearsal', subject: 'rehearsal', roles: [] };
   const request = { args: argsOf('rehearsal'), key: 'rehearsal', principal, hashKey: new Uint8Array(32) };
   const { approval = null } = planOperation(procedure, request).plan;
   const startedAt = Date.now();
-  const stage = await Stage.open({ rehearsed: procedure, actions }, approval, options);
+  const stage = await Stage.open({ rehearsed: procedure, actions, code }, approval, options);
   try {
     const oracles = oraclesOf(actions, stage);
     const play = (scenario: ProcedureScenario, steps: readonly KnownStep[]): Promise<PlayedProcedure> => {

@@ -141,50 +141,47 @@ function undoing(steps: readonly KnownStep[]): ProcedureScenario[] {
 function cancels(own: KnownStep, standing: KnownStep[]): ProcedureScenario[] {
   const { step, terms } = own;
   const reached = cancelledAfter([...standing, own]);
-  if (terms.transactional) return [];
-  return [
-    {
-      group: 'cancel',
-      name: `${step}: cancelled during the call`,
-      rules: ['S6.3', 'S7.4'],
-      scripts: ({ scene }) => ({
-        [step]: {
-          execute: async ({ turn, real }) => {
-            if (turn > 1) return real();
-            const [answer] = await Promise.all([real(), scene.cancel()]);
-            return answer;
-          },
-        },
-      }),
-      allowed:
-        terms.cancelAttempt === 'finish' ? reached : [...reached, ...cancelledAfter(standing), END.person],
-    },
-    {
-      group: 'cancel',
-      name: `${step}: cancelled after the commit`,
-      rules: ['S6.3', 'S7.4'],
-      scripts: ({ scene }) => ({
-        [step]: { at: onceAt('effect', 'after_commit', async () => void (await scene.cancel())) },
-      }),
-      allowed: reached,
-    },
-  ];
+  const duringCall: ProcedureScenario = {
+    group: 'cancel',
+    name: `${step}: cancelled during the call`,
+    rules: ['S6.3', 'S7.4'],
+    scripts: ({ scene }) => ({ [step]: duringFirst(() => scene.cancel()) }),
+    allowed:
+      terms.cancelAttempt === 'finish' ? reached : [...reached, ...cancelledAfter(standing), END.person],
+  };
+  const afterCommit: ProcedureScenario = {
+    group: 'cancel',
+    name: `${step}: cancelled after the commit`,
+    rules: ['S6.3', 'S7.4'],
+    scripts: ({ scene }) => ({
+      [step]: { at: onceAt('effect', 'after_commit', async () => void (await scene.cancel())) },
+    }),
+    allowed: reached,
+  };
+  // Nothing else can be asked of the ledger while the transaction is open.
+  return terms.transactional ? [afterCommit] : [duringCall, afterCommit];
 }
+
+/** It happens beside the step's first call. */
+const duringFirst = (happens: () => Promise<unknown>): Script => ({
+  execute: async ({ turn, real }) => {
+    if (turn > 1) return real();
+    const [answer] = await Promise.all([real(), happens()]);
+    return answer;
+  },
+});
 
 function interrupt(step: KnownStep, steps: readonly KnownStep[]): ProcedureScenario {
   const later = steps.filter(({ after }) => after.includes(step.step));
+  const { transactional } = step.terms;
   return {
     group: 'interrupt',
-    name: `${step.step}: interrupted during the call`,
+    name: `${step.step}: interrupted ${transactional ? 'after the commit' : 'during the call'}`,
     rules: ['S6.3', 'S7.2'],
     scripts: ({ scene }) => ({
-      [step.step]: {
-        execute: async ({ turn, real }) => {
-          if (turn > 1) return real();
-          const [answer] = await Promise.all([real(), scene.interrupt()]);
-          return answer;
-        },
-      },
+      [step.step]: transactional
+        ? { at: onceAt('effect', 'after_commit', async () => void (await scene.interrupt())) }
+        : duringFirst(() => scene.interrupt()),
     }),
     drive: async (scene) => {
       await scene.call();

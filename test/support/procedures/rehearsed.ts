@@ -1,0 +1,10 @@
+/** The procedure that a rehearsal is tested with: workflow code, bundled into the worker. */
+import { procedure } from 'holdfast/procedure';
+import type { Action } from '../../../src/index.ts';
+
+/** Funds, then slot, then carrier; undone in reverse when one of them is refused. */
+export const ship = procedure<readonly Action[], { order: string }>('ship', async (p, { order }) => {
+  await p.step('funds', 'hold_funds', { order });
+  await p.step('slot', 'hold_slot', { order });
+  return p.step('carrier', 'book_carrier', { order });
+});
