@@ -105,8 +105,8 @@ Rehearse each action by itself first; there it goes through far more.
 
 In every scenario, by the target's count: an effect takes place at most once and is undone at most once; \`completed\` means one that
 stands, *nothing applied* none, *rolled back* none that stands. Nothing is executed before policy's people said yes, nor while the task
-is interrupted. The task ends as the table says, a person is alerted where one is needed,
-and the audit chain is intact. The target is asked again when all is over: an effect that lands late breaks a promise too.
+is interrupted. The task ends as the table says, a person is alerted where one is needed, and the audit chain is intact. The target is
+asked again when all is over: an effect that lands late breaks a promise too.
 
 What it does not show: the death of the Temporal server or of the ledger's database (tested in Holdfast itself,
 [crash windows](crash-windows.md)), a target that forgets keys after a day, an edit by an approver, which is another call with other
