@@ -71,7 +71,7 @@ export interface ProcedureHandle<Actions> {
    * Another procedure of the same file as a part of this one: its steps are `childId/stepId`. When it fails, what it
    * committed is undone before this code hears of it.
    */
-  child(childId: string, procedure: ProcedureCode<never, never>, input: JsonObject): Promise<Json>;
+  child(childId: string, procedure: AnyProcedure, input: JsonObject): Promise<Json>;
   /** By durable timer. */
   sleep(duration: Duration): Promise<void>;
   /**
@@ -79,6 +79,12 @@ export interface ProcedureHandle<Actions> {
    * can be undone stays undoable. Never returns: `return p.restart(…)`.
    */
   restart(input: JsonObject): Promise<never>;
+}
+
+/** A procedure over whatever actions and input. */
+interface AnyProcedure {
+  readonly procedure: string;
+  readonly run: (p: never, input: never) => Promise<unknown>;
 }
 
 /** A procedure's code under its name. */

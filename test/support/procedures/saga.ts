@@ -35,3 +35,61 @@ export const optionalHotel = procedure<Actions>('optional_hotel', async (p) => {
   }
   return { hotel: 'booked' };
 });
+
+/** As many bookings one after the other as asked for, then a person, then one that may fail. */
+export const tour = procedure<Actions, { stops: number; fail?: boolean }>(
+  'tour',
+  async (p, { stops, fail }) => {
+    for (let stop = 1; stop <= stops; stop += 1) {
+      await p.step('stop', 'book', { name: `stop ${stop}` });
+      await p.sleep('50ms');
+    }
+    await p.approve('home', { view: { stops }, roles: ['boss'], onExpiry: 'remind', expiresIn: '1h' });
+    await p.step('last', 'book', { name: 'last', fails: fail === true });
+    return { stops };
+  },
+);
+
+/** Both at once, and whichever comes first again and again. */
+export const race = procedure<Actions, { turns: number }>('race', async (p, { turns }) => {
+  const order: string[] = [];
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const slow = p.step('slow', 'book', { name: `slow ${turn}` }).then(() => 'slow');
+    const quick = p.sleep('1ms').then(() => 'quick');
+    order.push(await Promise.race([slow, quick]));
+    await slow;
+  }
+  return { order };
+});
+
+/** Without end, but for its last turn: each turn begins with a short record. */
+export const patrol = procedure<Actions, { left: number }>('patrol', async (p, { left }) => {
+  for (let round = 0; round < 10; round += 1) await p.sleep('5m');
+  if (left > 0) return p.restart({ left: left - 1 });
+  await p.step('report', 'book', { name: 'report' });
+  throw new Error('nothing to guard any more');
+});
+
+/** The first turn books, the others only wait. */
+export const longPatrol = procedure<Actions, { left: number; booked?: boolean }>(
+  'long_patrol',
+  async (p, { left, booked }) => {
+    if (booked !== true) await p.step('post', 'book', { name: 'post' });
+    for (let round = 0; round < 10; round += 1) await p.sleep('5m');
+    if (left > 0) return p.restart({ left: left - 1, booked: true });
+    throw new Error('the patrol is over');
+  },
+);
+
+/** A part that fails is undone by itself, and the rest goes on. */
+export const withChild = procedure<Actions, { fail: boolean }>('with_child', async (p, { fail }) => {
+  await p.step('flight', 'book', { name: 'flight' });
+  try {
+    const part = await p.child('part', trip, fail ? { fail: ['car'] } : {});
+    return { part };
+  } catch (error) {
+    if (!(error instanceof StepFailed)) throw error;
+    await p.step('train', 'book', { name: 'train' });
+    return { failed: error.step, cause: error.cause };
+  }
+});
