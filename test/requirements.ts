@@ -181,7 +181,6 @@ export const LATER: Readonly<Record<string, string>> = {
   'M8.3': 'issue 6: upstream servers',
   'M8.4': 'issue 6: upstream servers',
   'M8.5': 'issue 6: upstream servers',
-  'case 17': 'issue 4: people decide',
   'case 30': 'issue 5: the whole MCP face',
   'case 31': 'issue 5: the whole MCP face',
   'case 32': 'issue 5: the whole MCP face',

@@ -64,7 +64,7 @@ export class Decisions {
     const { status } = facts;
     const first = await this.#firstAnswer(facts.taskId, principal, input);
     if (first !== null) return { ...first, status };
-    const code = lateCode(facts.cause);
+    const code = (await this.#isDecided(facts.taskId, input)) ? 'already_decided' : lateCode(facts.cause);
     const note = { type: 'decision_ignored', at: this.#deps.now(), data: noted(principal, input, code) };
     const { operationId, taskId, tenant } = facts;
     await this.#deps.ledger
@@ -73,6 +73,17 @@ export class Decisions {
         if (!isCode(error, 'ledger_unavailable')) throw error;
       });
     return { accepted: false, code, status, message: 'The task has ended; the decision changes nothing.' };
+  }
+
+  /** What the task would have said of this approval while it lived, from its audit. */
+  async #isDecided(taskId: string, { callId }: DecisionInput): Promise<boolean> {
+    const entries = await this.#deps.ledger.audit({ taskId }).catch((error: unknown) => {
+      if (isCode(error, 'ledger_unavailable')) return [];
+      throw error;
+    });
+    return entries.some(
+      ({ type, data }) => type === 'approval_decided' && (callId === undefined || data['callId'] === callId),
+    );
   }
 
   async #firstAnswer(taskId: string, { tenant }: Principal, { decisionId }: DecisionInput) {

@@ -273,7 +273,7 @@ describe('holdfast demo', () => {
       'demo',
     );
     expect(value.filter((chapter) => !chapter.isAsExpected)).toEqual([]);
-    expect(value).toHaveLength(7);
+    expect(value).toHaveLength(10);
     expect(code).toBe(0);
   });
 });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createTestHoldfast } from '../../src/testing/index.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import type { Action, ActionContract, ActionHandlers } from '../../src/index.ts';
-import type { TaskAnswer } from '../../src/client/task-client.ts';
+import type { DecisionAnswer, DecisionInput, TaskAnswer } from '../../src/client/task-client.ts';
 import type { JsonObject } from '../../src/task/json.ts';
 import type { z } from 'zod';
 import type { Kysely, Transaction } from 'kysely';
@@ -16,6 +16,8 @@ export interface OpenExample<Tables> {
   start(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
   wait(taskId: string): Promise<TaskAnswer>;
   cancel(taskId: string): Promise<void>;
+  /** As somebody else of the tenant. */
+  decide(taskId: string, subject: string, roles: string[], decision: DecisionInput): Promise<DecisionAnswer>;
   /** The example's own tables, in a transaction of the ledger. */
   tables<T>(work: (tx: Transaction<Tables>) => Promise<T>): Promise<T>;
   /** Types of the alerts of a task. */
@@ -50,6 +52,8 @@ export async function openExample<Tables = unknown>(
       const started = await start(action, args, key);
       return { ...(await wait(started.taskId)), replayed: started.replayed };
     },
+    decide: (taskId, subject, roles, decision) =>
+      client.decide(taskId, { ...principal, subject, roles }, decision),
     cancel: async (taskId) => void (await client.cancel(taskId, principal)),
     tables: (work) => ledger.transaction((_transitions, tx) => work(tx as Transaction<Tables>)),
     alerts: async (taskId) =>

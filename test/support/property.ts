@@ -30,9 +30,32 @@ export function holds<T>(
   const details = fc.check(body, { numRuns: wanted });
   if (!details.failed) return;
   const seed: Seed = { property, seed: details.seed, path: details.counterexamplePath ?? '' };
-  mkdirSync(path('../../test-output'), { recursive: true });
-  appendFileSync(path('../../test-output/seeds.jsonl'), `${JSON.stringify(seed)}\n`);
+  keepSeed(seed);
   throw new Error(`${JSON.stringify(seed)}\n${fc.defaultReportMessage(details)}`, {
     cause: details.errorInstance,
   });
+}
+
+/** Cases for what is too slow to be tried hundreds of times: the kept seeds' first, then `runs` of a new seed, printed. */
+export function sampled<T>(
+  property: string,
+  cases: fc.Arbitrary<T>,
+  runs: number,
+): { seed: Seed; value: T }[] {
+  const drawn = (seed: number, numRuns: number) =>
+    fc
+      .sample(cases, { seed, numRuns })
+      .map((value, index) => ({ seed: { property, seed, path: String(index) }, value }));
+  const known = kept
+    .filter((entry) => entry.property === property)
+    .flatMap(({ seed, path: index }) => drawn(seed, Number(index) + 1).slice(-1));
+  const seed = Math.trunc(Math.random() * 0x7fff_ffff);
+  console.info(`${property}: seed ${seed}`);
+  return [...known, ...drawn(seed, runs)];
+}
+
+/** Keeps what failed, for vectors/seeds.json. */
+export function keepSeed(seed: Seed): void {
+  mkdirSync(path('../../test-output'), { recursive: true });
+  appendFileSync(path('../../test-output/seeds.jsonl'), `${JSON.stringify(seed)}\n`);
 }

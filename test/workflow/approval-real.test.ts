@@ -16,6 +16,8 @@ const WAIT = { timeoutMs: 30_000 };
 
 /** Keeps what was really paid, by operation. */
 const paid = new Map<string, { to: string; amount: number }>();
+/** Each execution, however often. */
+const executions: string[] = [];
 let balance = 1_000;
 /** An execution has paid somebody slow, and does not return. */
 const slow = deferred();
@@ -46,6 +48,7 @@ const pay = implementAction(
       return done ? applied({ paid: done.amount }) : notApplied();
     },
     execute: async ({ to, amount }, { operationId, signal }) => {
+      executions.push(to);
       paid.set(operationId, { to, amount });
       if (to === 'slow') {
         slow.resolve();
@@ -280,6 +283,44 @@ describe('a call that an approver edits', () => {
         code: 'invalid_edit',
       });
     expect(await decide(taskId, bob, { kind: 'reject' })).toMatchObject({ code: 'rejected' });
+  });
+});
+
+describe.each([
+  ['the first before the third', [0, 2]],
+  ['the third before the first', [2, 0]],
+] as const)('of three calls two need an approval; %s is approved', (_order, [one, other]) => {
+  test('each has its effect once, and no approval runs another call again [case 17][S4.1][S2.11]', async () => {
+    paid.clear();
+    executions.length = 0;
+    const calls = [
+      { to: 'uma', amount: 20 },
+      { to: 'vic', amount: 5 },
+      { to: 'wes', amount: 30 },
+    ];
+    const started = await Promise.all(
+      calls.map((args) => holdfast.client.start({ action: 'pay', args, key: newKey(), principal: ann })),
+    );
+    const now = async () => {
+      const tasks = await Promise.all(started.map(({ taskId }) => ended(taskId)));
+      return tasks.map(({ status }) => status);
+    };
+    expect(await now()).toEqual(['awaiting_approval', 'completed', 'awaiting_approval']);
+    expect(executions).toEqual(['vic']);
+    const approve = (index: number) => decide(started[index]?.taskId ?? '', bob, { kind: 'approve' });
+    expect(await approve(one)).toMatchObject({ code: 'approved' });
+    await expect
+      .poll(now, SOON)
+      .toEqual(calls.map((_, index) => (index === other ? 'awaiting_approval' : 'completed')));
+    expect(executions).toEqual(['vic', calls[one]?.to]);
+    expect(await approve(other)).toMatchObject({ code: 'approved' });
+    await expect.poll(now, SOON).toEqual(['completed', 'completed', 'completed']);
+    expect(executions).toEqual(['vic', calls[one]?.to, calls[other]?.to]);
+    expect(
+      payments()
+        .map(({ to }) => to)
+        .sort(),
+    ).toEqual(['uma', 'vic', 'wes']);
   });
 });
 

@@ -1,6 +1,6 @@
 /** `holdfast demo`: real MCP calls through a real Temporal server to real targets, killed half-way, taking effect once. */
 import { CHAPTERS } from '../demo/chapters.ts';
-import type { ChapterResult, Performance } from '../demo/chapters.ts';
+import type { ChapterResult, Performance } from '../demo/chapter.ts';
 import { openStage } from '../demo/stage.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
@@ -11,7 +11,7 @@ import type { Terminal } from '../terminal.ts';
 export function addDemoCommand({ program, run }: CommandSite): void {
   program
     .command('demo')
-    .description('watch calls be retried, killed half-way, come back, and take effect once')
+    .description('watch calls be retried, killed half-way, approved, cancelled, and take effect once')
     .action(run((report) => demo(report)));
 }
 

@@ -1,28 +1,11 @@
 /** The demo's chapters: each does something real, asks the target's own books, and says whether it was as expected. */
 import Database from 'better-sqlite3';
-import type { DemoChild } from './child.ts';
+import { result } from './chapter.ts';
+import type { Chapter } from './chapter.ts';
+import { cancelledUnderWay, somebodyApproves, somebodyEdits } from './people-chapters.ts';
 import type { Stage } from './stage.ts';
 import { callTool } from './tool-call.ts';
-import type { ToolAnswer } from './tool-call.ts';
 import { until } from './until.ts';
-
-export interface ChapterResult {
-  chapter: string;
-  expected: string;
-  seen: string;
-  /** Effects as the target counts them. */
-  effects: number;
-  isAsExpected: boolean;
-}
-
-export interface Performance {
-  stage: Stage;
-  /** The worker that is up just now; chapters that kill it put the next one here. */
-  worker: DemoChild;
-  say(line: string): void;
-}
-
-export type Chapter = (performance: Performance) => Promise<ChapterResult>;
 
 const RESERVATION = { sku: 'widget', quantity: 3 };
 
@@ -204,22 +187,8 @@ export const CHAPTERS: readonly Chapter[] = [
   killAfterEffect,
   balanceFell,
   lyingProvider,
+  somebodyApproves,
+  somebodyEdits,
+  cancelledUnderWay,
   auditHolds,
 ];
-
-function result(
-  chapter: string,
-  expected: string,
-  answer: ToolAnswer,
-  effects: number,
-  isAsExpected: boolean,
-): ChapterResult {
-  const { status, effect, cause, replayed } = answer.task;
-  const seen = [
-    status ?? 'refused',
-    effect && `effect ${effect}`,
-    cause !== 'committed' && cause,
-    replayed && 'replayed',
-  ];
-  return { chapter, expected, seen: seen.filter(Boolean).join(', '), effects, isAsExpected };
-}

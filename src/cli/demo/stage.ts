@@ -13,6 +13,8 @@ import { Connection } from '@temporalio/client';
 import { startEmbeddedTemporal } from '../../embedded/index.ts';
 import { openLedger } from '../../ledger/open-ledger.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
+import { createLogger, loadConfig, openHoldfast } from '../../../worker/index.ts';
+import type { HoldfastClient } from '../../client/index.ts';
 import { startChild } from './child.ts';
 import type { DemoChild } from './child.ts';
 
@@ -24,6 +26,9 @@ export interface Stage {
   temporal: Connection;
   warehouse: OutsideService;
   provider: OutsideService;
+  chat: OutsideService;
+  /** For the people who decide: not the connection that asked. */
+  decisions: Pick<HoldfastClient, 'decide'>;
   startWorker(): Promise<DemoChild>;
   close(): Promise<void>;
 }
@@ -77,43 +82,59 @@ async function build(
     closers.push(() => started.kill());
     return started;
   };
-  const [warehouse, provider] = await Promise.all(
-    ['inventory', 'provider'].map(async (name) =>
+  const [warehouse, provider, chat] = await Promise.all(
+    ['inventory', 'provider', 'chat-post'].map(async (name) =>
       child(join(EXAMPLES, name, `service.${EXTENSION}`), [String(await freePort())], process.env),
     ),
   );
-  const ledgerFile = join(folder, 'ledger.db');
   const env = {
-    ...process.env,
-    HOLDFAST_CONFIG: join(EXAMPLES, 'demo', `holdfast.config.${EXTENSION}`),
-    HOLDFAST_STATE_DIR: folder,
-    HOLDFAST_DATABASE_URL: `sqlite:${ledgerFile}`,
-    HOLDFAST_PORT: '0',
-    HOLDFAST_LOG_LEVEL: 'warn',
+    ...settingsOf(folder, temporalServer),
     HOLDFAST_WAREHOUSE_URL: warehouse?.ready.url ?? '',
     HOLDFAST_PROVIDER_URL: provider?.ready.url ?? '',
-    TEMPORAL_ADDRESS: temporalServer.address,
-    TEMPORAL_NAMESPACE: temporalServer.namespace,
+    HOLDFAST_CHAT_URL: chat?.ready.url ?? '',
   };
   const ledger = await openLedger({ url: env.HOLDFAST_DATABASE_URL });
   closers.push(() => ledger.close());
   await ledger.migrate();
   const gateway = await child(MAIN, ['gateway'], env);
-  say(`gateway, warehouse and payment provider are up; the gateway is ${gateway.ready.url}`);
+  say(`gateway, warehouse, payment provider and chat service are up; the gateway is ${gateway.ready.url}`);
   const mcp = await connectMcp(`${gateway.ready.url}/mcp`);
   closers.push(() => mcp.close());
+  const holdfast = await openQuietly(env);
+  closers.push(() => holdfast.close());
   const temporal = await Connection.connect({ address: temporalServer.address });
   closers.push(() => temporal.close());
   return {
     ledger,
-    ledgerFile,
+    ledgerFile: ledgerFileOf(folder),
     mcp,
     temporal,
     warehouse: outside(env.HOLDFAST_WAREHOUSE_URL),
     provider: outside(env.HOLDFAST_PROVIDER_URL),
+    chat: outside(env.HOLDFAST_CHAT_URL),
+    decisions: holdfast.client,
     startWorker: () => child(MAIN, ['worker'], env),
     close,
   };
+}
+
+const ledgerFileOf = (folder: string): string => join(folder, 'ledger.db');
+
+function settingsOf(folder: string, { address, namespace }: { address: string; namespace: string }) {
+  return {
+    ...process.env,
+    HOLDFAST_CONFIG: join(EXAMPLES, 'demo', `holdfast.config.${EXTENSION}`),
+    HOLDFAST_STATE_DIR: folder,
+    HOLDFAST_DATABASE_URL: `sqlite:${ledgerFileOf(folder)}`,
+    HOLDFAST_PORT: '0',
+    HOLDFAST_LOG_LEVEL: 'warn',
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: namespace,
+  };
+}
+
+async function openQuietly(env: NodeJS.ProcessEnv) {
+  return openHoldfast({ config: await loadConfig({ env }), log: createLogger({ level: 'error' }) });
 }
 
 async function connectMcp(url: string): Promise<Client> {

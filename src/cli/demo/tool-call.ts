@@ -6,10 +6,12 @@ import type { JsonObject } from '../../task/json.ts';
 const TASK_META = 'holdfast/task';
 const taskSchema = z
   .object({
+    taskId: z.string(),
     status: z.string(),
     effect: z.string().nullable(),
     cause: z.string().nullable(),
     replayed: z.boolean(),
+    editedFrom: z.object({ by: z.string() }),
   })
   .partial();
 const errorSchema = z.object({ error: z.object({ code: z.string(), details: z.unknown().optional() }) });
