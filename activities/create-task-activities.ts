@@ -111,5 +111,6 @@ function procedureActivities(
 
 function alertOf(plan: Plan, taskId: string, { type, message, callId, at }: AlertDue): Alert {
   const { operationId, action, principal } = plan;
-  return { type, message, taskId, operationId, action, tenant: principal.tenant, data: { callId, at } };
+  const data = { ...(callId !== null && { callId }), at };
+  return { type, message, taskId, operationId, action, tenant: principal.tenant, data };
 }

@@ -7,6 +7,7 @@ import { decide } from '../src/task/decide.ts';
 import type { Verdict } from '../src/task/decide.ts';
 import { isHistoryLong } from './history.ts';
 import type { Journal } from './journal.ts';
+import { mayMissSla, watchSla } from './sla.ts';
 import type { TaskRun } from './task-run.ts';
 
 /** So many notes that no ledger transaction carried yet are handed to the audit at once (S10.3). */
@@ -32,6 +33,7 @@ export class TaskLoop {
 
   /** `rest`: the history is long and nothing of this task is under way; go on after continuing as new. */
   async untilOver(): Promise<'over' | 'rest'> {
+    if (mayMissSla(this.#journal.state)) void watchSla(this.#journal, this.#run);
     for (;;) {
       if (isHistoryLong()) return 'rest';
       const verdict = decide(this.#journal.state, Date.now());
@@ -60,7 +62,9 @@ function isPersonAwaited(verdict: Verdict): boolean {
 /** What is done while the same approval stays open: a reminder is no reason to leave the inbox and to enter it again. */
 function isAside(verdict: Verdict): boolean {
   if (verdict.do === 'alert' || verdict.do === 'judge_held') return true;
-  if (verdict.do !== 'append' || verdict.event.type !== 'approval_expired') return false;
+  if (verdict.do !== 'append') return false;
+  if (verdict.event.type === 'approval_expiring') return true;
+  if (verdict.event.type !== 'approval_expired') return false;
   return ['remind', 'escalate'].includes(verdict.event.data.outcome);
 }
 

@@ -164,6 +164,16 @@ export class TaskRun {
       this.journal.append({ type: 'alert_recorded', data: { type: alert.type } });
   }
 
+  /** For what becomes due while a step is working, which the decider waits for. */
+  async alertMeanwhile(): Promise<void> {
+    for (;;) {
+      const { phase, alertsDue } = this.journal.state;
+      const [alert] = alertsDue;
+      if (phase.kind !== 'working' || alert === undefined) return;
+      await this.alert(alert);
+    }
+  }
+
   private attempt(verdict: AttemptVerdict): Promise<void> {
     const { plan } = this.journal.state;
     if (plan === null) return this.performStep(verdict);

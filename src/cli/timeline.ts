@@ -31,6 +31,7 @@ type PeopleEvent =
   | 'challenge_failed'
   | 'approval_decided'
   | 'approval_expired'
+  | 'approval_expiring'
   | 'decision_held'
   | 'held_decision_taken'
   | 'decision_ignored'
@@ -80,6 +81,8 @@ function describe(event: TaskEvent): [what: string, detail: string] {
       return ['retries spent', event.data.failure.message];
     case 'run_deadline_passed':
       return ['run deadline passed', 'no new execution begins'];
+    case 'sla_missed':
+      return ['SLA missed', 'the task goes on'];
     case 'preview_overtaken':
       return ['sent before, by an earlier run', 'that is settled first'];
     case 'attempt_abort_requested':
@@ -125,6 +128,8 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
       ];
     case 'approval_expired':
       return ['nobody decided in time', event.data.outcome];
+    case 'approval_expiring':
+      return ['nobody has decided yet', 'it expires soon'];
     case 'decision_held':
       return ['decision came early', `${event.data.decision.kind} by ${event.data.decision.by.subject}`];
     case 'held_decision_taken':

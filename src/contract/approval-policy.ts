@@ -12,6 +12,7 @@ import { LIMITS } from './limits.ts';
 import { REDACTED, redact } from './redact.ts';
 
 const EXPIRES_IN_MS_DEFAULT = 86_400_000;
+const HOUR_MS = 3_600_000;
 const ON_EXPIRY = ['deny', 'halt', 'remind', 'escalate'] as const;
 const RULE_KEYS = [
   'roles',
@@ -20,6 +21,7 @@ const RULE_KEYS = [
   'expiresIn',
   'onExpiry',
   'escalateTo',
+  'warnBefore',
   'challenge',
   'mayAnswerOverMcp',
 ];
@@ -73,11 +75,22 @@ function frozen(contract: ActionContract, rule: ApprovalRule, irreversible: stri
     requesterMayDecide: requesterMayDecide === true,
     expiresInMs,
     onExpiry,
+    warnBeforeMs: warnBeforeOf(contract, rule, expiresInMs),
     escalateTo: namesOf(contract, rule.escalateTo),
     challenge,
     // S4.6: an irreversible action is never decided over the channel that asked for it.
     mayAnswerOverMcp: mayAnswerOverMcp === true && challenge === null,
   };
+}
+
+function warnBeforeOf(contract: ActionContract, rule: ApprovalRule, expiresInMs: number): number {
+  if (rule.warnBefore === undefined) {
+    const isWarned = rule.onExpiry !== 'remind' && expiresInMs >= HOUR_MS;
+    return isWarned ? Math.min(HOUR_MS, Math.floor(expiresInMs / 4)) : 0;
+  }
+  const beforeMs = parseDuration(rule.warnBefore);
+  if (beforeMs !== null && beforeMs < expiresInMs) return beforeMs;
+  throw invalid(contract, 'has a warnBefore that is no duration shorter than its expiresIn');
 }
 
 /** What a person can see and type back the same: one line, without space at its ends. */
@@ -130,9 +143,9 @@ function invalid({ name }: ActionContract, problem: string, cause?: unknown): Ho
 export function asksForMore(before: PlanApproval | null, after: PlanApproval | null): boolean {
   if (after === null) return false;
   return (
-    before === null ||
-    after.quorum > 1 ||
-    after.challenge !== null ||
-    JSON.stringify(before) !== JSON.stringify(after)
+    before === null || after.quorum > 1 || after.challenge !== null || termsOf(before) !== termsOf(after)
   );
 }
+
+/** What an approver is bound by; when people are alerted is no part of it, and plans of 0.1 do not have it. */
+const termsOf = ({ warnBeforeMs: _alerts, ...terms }: PlanApproval): string => JSON.stringify(terms);

@@ -22,6 +22,8 @@ export interface ApprovalRule {
   /** S4.4: `deny` (default) ends the task, `halt` asks a person, `remind` alerts and keeps it open, `escalate` lets `escalateTo` decide too, once. */
   onExpiry?: 'deny' | 'halt' | 'remind' | 'escalate';
   escalateTo?: string[];
+  /** People are alerted so long before each expiry; 0: not at all. Default: an hour, a quarter of a term below 4 h, nothing below 1 h or with `remind`. */
+  warnBefore?: Duration;
   /** S4.6: what the approver types back: one line, at most 400 characters. An action whose rollback is `none` has one made from the call's facts by default. */
   challenge?: string;
   /** M7.3: may be answered over the MCP connection that asked. Default false, and never with a challenge. */
@@ -39,6 +41,8 @@ export interface DeadlinesDefinition {
   settle?: Duration;
   /** A worker silent for this long is taken for dead, 500 ms to 60 s. Default 5 s. */
   heartbeat?: Duration;
+  /** Business SLA, 1 ms to 365 d: alerts once when the task, people's time included, is not over by then; ends nothing. Default none. */
+  sla?: Duration;
   /** The tool's own timeout where it has one; longer than `attempt` is refused, since the attempt would end first. */
   tool?: Duration;
 }
@@ -174,6 +178,7 @@ function deadlinesOf(
     runMs: given.run ?? Math.max(3_600_000, given.attempt ?? 0),
     settleMs: given.settle ?? 60_000,
     heartbeatMs: given.heartbeat ?? 5_000,
+    ...(given.sla !== undefined && { slaMs: given.sla }),
   };
 }
 

@@ -49,6 +49,7 @@ const {
   runDeadlineMsMax,
   settleMsMax,
   heartbeatMsMax,
+  slaMsMax,
   retryIntervalMsMax,
 } = LIMITS;
 const NAME = new RegExp(`^[A-Za-z0-9_-]{1,${LIMITS.toolNameLengthMax.value}}$`);
@@ -81,6 +82,7 @@ export const definitionSchema = z.strictObject({
       settle: durationIn(0, settleMsMax),
       heartbeat: durationIn(500, heartbeatMsMax),
       tool: durationIn(1, runDeadlineMsMax),
+      sla: durationIn(1, slaMsMax),
     })
     .prefault({}),
   retry: z

@@ -94,6 +94,21 @@ export function afterApprovalDecided(
   }
 }
 
+export function afterApprovalExpiring(
+  state: TaskState,
+  { callId }: EventData['approval_expiring'],
+  at: number,
+): Change {
+  const { phase } = state;
+  if (phase.kind !== 'awaiting_approval' || phase.approval.callId !== callId) return {};
+  const { expiresAt } = phase.approval;
+  const message = `Nobody has decided yet; the approval expires at ${new Date(expiresAt).toISOString()}.`;
+  return {
+    ...due(state, { type: 'approval_expiring', message, callId, at }),
+    ...open(state, callId, () => ({ warnedOf: expiresAt })),
+  };
+}
+
 /** S4.4. `deny` ends the task; `halt` asks a person; the others keep the approval open for another term. */
 export function afterApprovalExpired(
   state: TaskState,

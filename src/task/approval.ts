@@ -70,6 +70,8 @@ export interface OpenApproval {
   approvedBy: string[];
   wrongAnswers: number;
   hasEscalated: boolean;
+  /** The expiry that people were alerted of beforehand. */
+  warnedOf?: number;
 }
 
 /** The newest decision that closed an approval. */
@@ -112,6 +114,15 @@ export function openApproval(state: TaskState): OpenApproval | null {
 /** Whether the plan as it is may be executed: nobody has to be asked, or somebody said so (S4.1). */
 export function isExecutionAllowed({ plan, decided }: TaskState): boolean {
   return approvalOf(plan) === null || decided?.as === 'approved' || decided?.as === 'edited';
+}
+
+/** When people are to be alerted that it expires; null when they were, or nobody is to be. */
+export function warningDueAt(
+  state: TaskState,
+  { expiresAt, warnedOf }: Pick<OpenApproval, 'expiresAt' | 'warnedOf'>,
+): number | null {
+  const beforeMs = approvalOf(state.plan)?.warnBeforeMs ?? 0;
+  return beforeMs === 0 || warnedOf === expiresAt ? null : expiresAt - beforeMs;
 }
 
 /** What an approval's expiry leads to (S4.4); after one escalation nobody else is left to ask. */

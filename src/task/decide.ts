@@ -10,13 +10,13 @@
  * 5. While interrupted nothing begins that could change the world (S7.2); closing and finding out go on.
  * 6. Where the plan asks for a person, no execution begins before one said so (S4.1).
  */
-import { callIdOf, expiryOf, isExecutionAllowed } from './approval.ts';
+import { callIdOf, expiryOf, isExecutionAllowed, warningDueAt } from './approval.ts';
 import type { DecisionMessage } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
 import { endedWith, resolvedEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
-import { isExecution } from './phase.ts';
+import { isExecution, isOver } from './phase.ts';
 import type { AlertDue, Phase, TaskState } from './state.ts';
 
 export type Verdict =
@@ -159,9 +159,23 @@ function whenAwaited(
   if (state.cancelRequested) return { do: 'close', end: cancelledEnd(state) };
   const [decision] = toJudge;
   if (decision !== undefined) return { do: 'judge_held', decision };
-  if (now < approval.expiresAt) return { do: 'wait', until: approval.expiresAt, person: true };
-  const data = { callId: approval.callId, outcome: expiryOf(state, approval) };
-  return { do: 'append', event: { type: 'approval_expired', data } };
+  const { callId, expiresAt } = approval;
+  if (now >= expiresAt)
+    return {
+      do: 'append',
+      event: { type: 'approval_expired', data: { callId, outcome: expiryOf(state, approval) } },
+    };
+  const warnAt = warningDueAt(state, approval);
+  if (warnAt !== null && now >= warnAt)
+    return { do: 'append', event: { type: 'approval_expiring', data: { callId } } };
+  return { do: 'wait', until: warnAt ?? expiresAt, person: true };
+}
+
+/** S5.3: when people are to be alerted that the task is not over; null when they were, or nothing was promised. */
+export function slaDueAt(state: TaskState): number | null {
+  const { plan, slaMissed } = state;
+  if (plan?.deadlines.slaMs === undefined || !plan.recorded || slaMissed || isOver(state)) return null;
+  return state.startedAt + plan.deadlines.slaMs;
 }
 
 /** S7.2: what may not begin under the overlay. What is under way finishes; finding out and closing go on. */

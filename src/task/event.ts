@@ -94,11 +94,15 @@ export interface EventData {
     /** `shown`: the new arguments as people and the audit see them, redacted, shortened where they are long. */
     | (DecisionRecord & { decision: 'edited'; plan: Plan; needsApproval: boolean; shown: JsonObject });
   approval_expired: { callId: string; outcome: 'deny' | 'halt' | 'remind' | 'escalate' };
+  /** Nobody has decided, and soon nobody can. */
+  approval_expiring: { callId: string };
   /** For an approval that is not open yet; judged when it opens. */
   decision_held: { decision: DecisionMessage };
   held_decision_taken: { callId: string };
   /** A decision that changed nothing, with why (S4.3). */
   decision_ignored: DecisionRecord & { kind: string; code: DecisionCode };
+  /** S5.3: the business SLA passed and the task is not over. Once. */
+  sla_missed: Record<string, never>;
   /** The outbox has the alert that was due. */
   alert_recorded: { type: string };
   interrupted: { by: string; reason?: string };

@@ -17,6 +17,8 @@ const NOTED: readonly EventType[] = [
   'challenge_failed',
   'approval_decided',
   'approval_expired',
+  'approval_expiring',
+  'sla_missed',
   'decision_held',
   'decision_ignored',
   'interrupted',

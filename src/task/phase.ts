@@ -38,3 +38,8 @@ export function stepOf(state: TaskState): Step {
 export function isExecution(step: Step): boolean {
   return step.kind === 'attempt' && step.purpose === 'execute';
 }
+
+/** How it ends is decided, whether or not it has been said. */
+export function isOver({ phase }: TaskState): boolean {
+  return phase.kind === 'finished' || phase.kind === 'ended';
+}

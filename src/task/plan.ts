@@ -30,6 +30,8 @@ export interface PlanDeadlines {
   settleMs: number;
   /** A worker silent for this long is taken for dead: heartbeat timeout and length of a claim alike. Default 5_000. */
   heartbeatMs: number;
+  /** Business SLA: from the task's start, people's time included; alerts once, ends nothing. Absent: none. */
+  slaMs?: number;
 }
 
 /** The business retry budget (S5). Attempts lost by the infrastructure never spend it (S5.2). */
@@ -51,6 +53,8 @@ export interface PlanApproval {
   /** From its opening; none of the tool's deadlines is spent meanwhile. */
   expiresInMs: number;
   onExpiry: 'deny' | 'halt' | 'remind' | 'escalate';
+  /** How long before each expiry people are alerted; 0 or absent: not at all. */
+  warnBeforeMs?: number;
   /** Roles that may decide besides, once it escalated. */
   escalateTo: string[];
   /** S4.6: what the approver types back; null where none is asked for. */

@@ -16,13 +16,14 @@ import type { EventData, EventType, Step, TaskEvent } from './event.ts';
 import {
   afterApprovalDecided,
   afterApprovalExpired,
+  afterApprovalExpiring,
   afterApprovalOpened,
   afterChallengeFailed,
   afterApprovalGiven,
   afterDecisionHeld,
   remembered,
 } from './approval-state.ts';
-import { EXECUTE, PREVIEW, SETTLE, firstStep, ready, stepOf, working } from './phase.ts';
+import { EXECUTE, PREVIEW, SETTLE, firstStep, isOver, ready, stepOf, working } from './phase.ts';
 import type { AttemptView, TaskState } from './state.ts';
 
 const ATTEMPTS_KEPT = 100;
@@ -185,13 +186,15 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
   challenge_failed: afterChallengeFailed,
   approval_decided: afterApprovalDecided,
   approval_expired: afterApprovalExpired,
+  approval_expiring: afterApprovalExpiring,
   decision_held: afterDecisionHeld,
   held_decision_taken: (state) =>
     state.phase.kind === 'awaiting_approval'
       ? { phase: { ...state.phase, toJudge: state.phase.toJudge.slice(1) } }
       : {},
   decision_ignored: (state, data) => remembered(state, data, { accepted: false, code: data.code }),
-  alert_recorded: (state) => ({ alertsDue: state.alertsDue.slice(1) }),
+  alert_recorded: afterAlertRecorded,
+  sla_missed: afterSlaMissed,
   interrupted: () => ({ interrupted: true }),
   resumed: () => ({ interrupted: false }),
   resolve_requested: afterResolveRequested,
@@ -218,6 +221,19 @@ function afterResolveRequested(state: TaskState, data: EventData['resolve_reques
   if (resolution.as === 'not_applied') return { humanWaitMs, phase: ready(PREVIEW, at) };
   const end = endedWith(state, 'approval_expired', `Given up by ${resolution.by}; nothing was done.`);
   return { phase: ready({ kind: 'close', end }, at) };
+}
+
+/** The oldest of its kind; none where it was recorded before, by another step. */
+function afterAlertRecorded({ alertsDue }: TaskState, { type }: EventData['alert_recorded']): Change {
+  const recorded = alertsDue.findIndex((alert) => alert.type === type);
+  return { alertsDue: alertsDue.filter((_alert, index) => index !== recorded) };
+}
+
+function afterSlaMissed(state: TaskState, _data: EventData['sla_missed'], at: number): Change {
+  if (isOver(state) || state.slaMissed) return {};
+  const message = 'The task is not over within its business SLA; it goes on.';
+  const alert = { type: 'sla_missed' as const, message, callId: null, at };
+  return { slaMissed: true, alertsDue: [...state.alertsDue, alert] };
 }
 
 function grown(state: TaskState, attempt: number): number {

@@ -44,9 +44,10 @@ export interface AttemptView {
 
 /** An alert about something the ledger does not change. */
 export interface AlertDue {
-  type: 'approval_expired' | 'approval_reminder';
+  type: 'approval_expired' | 'approval_reminder' | 'approval_expiring' | 'sla_missed';
   message: string;
-  callId: string;
+  /** Null where it is about the task as a whole. */
+  callId: string | null;
   /** When it became due: with the rest, what tells a repeat of this alert from the next of its kind. */
   at: number;
 }
@@ -97,6 +98,7 @@ export interface TaskState {
   /** A person said that an effect stands that was to be undone: a cancel undoes it no more. */
   rollbackDeclined: boolean;
   runDeadlinePassed: boolean;
+  slaMissed?: true;
   /** First `notYet` plus verifyMs; null before it. */
   verifyUntil: number | null;
   verifyPolls: number;

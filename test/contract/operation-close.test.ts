@@ -9,6 +9,7 @@ import { resolveOperation } from '../../src/operation/resolve-operation.ts';
 import type { ResolveRequest } from '../../src/task/activity-api.ts';
 import { committedEnd, endedWith, resolvedEnd } from '../../src/task/ends.ts';
 import type { TaskEnd } from '../../src/task/outcome.ts';
+import { ruleOf } from '../support/approvals.ts';
 import { Operation, STORES } from '../support/operation-rig.ts';
 import type { OperationSpec, TestStore } from '../support/operation-rig.ts';
 
@@ -43,6 +44,18 @@ describe.each(STORES)('the end of a task on $kind', ({ open }) => {
         journal: [{ type: 'cancel_requested', at: 1, data: { seq: 1 } }],
       },
     );
+
+  test('[S6.5][S9] an approval that expired and was denied is alerted with the end, once; one a person gave up is not', async () => {
+    const EXPIRED = endedWith({ plan: null, cancelRequested: false }, 'approval_expired', 'Nobody decided.');
+    const operation = await Operation.reserve(ledger, { plan: { approval: ruleOf() } });
+    for (let repeat = 0; repeat < 2; repeat += 1) await close(operation, EXPIRED, 0);
+    expect(await operation.alerts()).toMatchObject([
+      { type: 'approval_expired', message: 'Nobody decided.', state: 'waiting' },
+    ]);
+    const other = await Operation.reserve(ledger, { plan: { approval: ruleOf({ onExpiry: 'halt' }) } });
+    await close(other, EXPIRED, 0);
+    expect(await other.alerts()).toEqual([]);
+  });
 
   test('[S3.8][S1.6] closes an operation that was never sent, past every attempt, and frees its key', async () => {
     for (const execute of [undefined, () => Promise.reject(ActionFailure.notSent('down'))]) {

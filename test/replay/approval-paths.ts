@@ -74,6 +74,16 @@ export const APPROVAL_PATHS: Readonly<Record<string, Path>> = {
     return handle as ActionHandle;
   },
   'approval-expired': straight(() => ({ close: [CLOSED] }), { approval: ruleOf({ expiresInMs: 300 }) }),
+  'approval-expiring': straight(() => ({ close: [CLOSED] }), {
+    approval: ruleOf({ expiresInMs: 600, warnBeforeMs: 300 }),
+  }),
+  'sla-missed': straight(() => ({ attempt: [rateLimited(600), committed] }), { deadlines: { slaMs: 200 } }),
+  'sla-missed-during': duringAttempt(
+    (handle) => stateWhen(handle, ({ alertsDue, slaMissed }) => slaMissed === true && alertsDue.length === 0),
+    { attempt: [committed] },
+    { deadlines: { slaMs: 200 } },
+  ),
+  'sla-kept': straight(() => ({ attempt: [committed] }), { deadlines: { slaMs: 3_600_000 } }),
   'approval-halted': async (stage) => {
     const { handle } = await stage.play(
       planned({ ...SOON, approval: ruleOf({ expiresInMs: 300, onExpiry: 'halt' }) }),

@@ -14,6 +14,8 @@ import type { ActionHandle } from '../support/workflow-stage.ts';
 import { CONTINUED, PATHS, continued } from './paths.ts';
 
 const VERSION = 'v2';
+/** Only these paths, where named on the command line: for a path that is new. Without names: every path anew. */
+const ONLY = process.argv.slice(2);
 const folder = (kind: 'histories' | 'journals') =>
   fileURLToPath(new URL(`./${kind}/${VERSION}/`, import.meta.url));
 
@@ -37,6 +39,7 @@ async function writeJournal(name: string, handle: ActionHandle): Promise<void> {
 async function recordPaths(): Promise<void> {
   const stage = await WorkflowStage.open('local');
   for (const [name, path] of Object.entries(PATHS)) {
+    if (ONLY.length > 0 && !ONLY.includes(name)) continue;
     const handle = await path(stage);
     await writeHistory(name, await handle.fetchHistory());
     if (name !== 'misuse') await writeJournal(name, handle);
@@ -68,8 +71,9 @@ async function recordContinued(): Promise<void> {
 }
 
 for (const kind of ['histories', 'journals'] as const) {
+  if (ONLY.length > 0) break;
   await rm(folder(kind), { recursive: true, force: true });
   await mkdir(folder(kind), { recursive: true });
 }
 await recordPaths();
-await recordContinued();
+if (ONLY.length === 0) await recordContinued();

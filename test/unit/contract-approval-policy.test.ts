@@ -8,7 +8,7 @@ import { HoldfastError } from '../../src/contract/error.ts';
 import { sensitive } from '../../src/contract/sensitive.ts';
 import { shownArguments } from '../../src/contract/shown-arguments.ts';
 import type { JsonObject } from '../../src/task/json.ts';
-import { ruleOf } from '../support/approvals.ts';
+import { HOUR_MS, ruleOf } from '../support/approvals.ts';
 
 type Definition = Partial<ActionDefinition<z.ZodObject, z.ZodType>>;
 
@@ -46,7 +46,19 @@ describe('a rule', () => {
   test('that answers nothing asks nobody; one that answers an object asks with the defaults [S4.5]', () => {
     for (const nothing of [false, undefined, null, 0, '']) expect(ruled(nothing)).toBeNull();
     expect(approvalFor(contractOf(), CALL)).toBeNull();
-    expect(ruled({})).toEqual(ruleOf({ expiresInMs: 86_400_000 }));
+    expect(ruled({})).toEqual(ruleOf({ expiresInMs: 86_400_000, warnBeforeMs: HOUR_MS }));
+  });
+
+  test('has people alerted before it expires: an hour, a quarter of a shorter term, or as it says [S6.5]', () => {
+    const warned = (rule: ApprovalRule) => ruled(rule)?.warnBeforeMs;
+    expect(warned({ expiresIn: '7d' })).toBe(HOUR_MS);
+    expect(warned({ expiresIn: '2h' })).toBe(HOUR_MS / 2);
+    expect(warned({ expiresIn: '59m' })).toBe(0);
+    expect(warned({ expiresIn: '7d', onExpiry: 'remind' })).toBe(0);
+    expect(warned({ expiresIn: '10s', warnBefore: '2s' })).toBe(2_000);
+    expect(warned({ expiresIn: '7d', warnBefore: 0 })).toBe(0);
+    for (const warnBefore of ['24h', '-1s', 'soon'] as never[])
+      expect(defect(() => ruled({ warnBefore }))).toContain('warnBefore');
   });
 
   test('is frozen as it is for these arguments [S4.5]', () => {
@@ -110,7 +122,7 @@ describe('a rule', () => {
 describe('an action that can not be undone', () => {
   test('always needs an approval with a phrase made from the call’s own facts [S4.6][S6.4]', () => {
     expect(approvalFor(contractOf(irreversible), CALL)).toEqual(
-      ruleOf({ expiresInMs: 86_400_000, challenge: 'wire bob 100' }),
+      ruleOf({ expiresInMs: 86_400_000, warnBeforeMs: HOUR_MS, challenge: 'wire bob 100' }),
     );
     expect(ruled(false, irreversible)?.challenge).toBe('wire bob 100');
     expect(ruled({ roles: ['cfo'] }, irreversible)).toMatchObject({

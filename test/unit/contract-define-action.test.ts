@@ -34,10 +34,17 @@ describe('a contract', () => {
   test('gets every default, and durations as milliseconds [S5.3]', () => {
     const contract = defineAction({
       ...base,
-      deadlines: { attempt: '250ms', verify: '0s', run: '7d', settle: '1.5h' },
+      deadlines: { attempt: '250ms', verify: '0s', run: '7d', settle: '1.5h', sla: '2d' },
     });
     expect(contract).toMatchObject({
-      deadlines: { attemptMs: 250, verifyMs: 0, runMs: 604_800_000, settleMs: 5_400_000, heartbeatMs: 5_000 },
+      deadlines: {
+        attemptMs: 250,
+        verifyMs: 0,
+        runMs: 604_800_000,
+        settleMs: 5_400_000,
+        heartbeatMs: 5_000,
+        slaMs: 172_800_000,
+      },
       retry: { maximumRetries: 5, initialIntervalMs: 1_000, maximumIntervalMs: 60_000 },
       onCancel: 'keep',
       cancelAttempt: 'finish',
