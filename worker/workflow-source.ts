@@ -80,11 +80,13 @@ function withProcedures(config: WebpackConfig, procedures: string): WebpackConfi
 
 /** The lines that tell what is wrong, without the bundler's own surroundings. */
 function problemIn(text: string): string {
-  const forbidden = [...text.matchAll(/^ {2}- '([^']+)'/gm)].map(([, module]) => module);
+  const named = [...text.matchAll(/^ {2}- '([^']+)'|Reading from "(node:[^"]+)"/gm)];
+  const forbidden = named.map(([, listed, unread]) => listed ?? unread);
   if (forbidden.length > 0)
     return `it imports, itself or through what it imports, ${[...new Set(forbidden)].join(', ')}, which replayed code can't have`;
   const found = /(Module not found: .*|Module build failed.*(?:\n.*){0,12}|SyntaxError.*)/.exec(text);
-  return (found?.[0] ?? text).slice(0, 2_000).trim();
+  const lines = (found?.[0] ?? text).split('\n').filter((line) => !/^\s+at /.test(line));
+  return lines.join('\n').slice(0, 2_000).trim();
 }
 
 function cannotBundle(path: string, problem: string, cause?: unknown): Error {

@@ -41,8 +41,9 @@ export function answerJson(answer: TaskAnswer): Record<string, unknown> {
 }
 
 export function detailJson(detail: TaskDetail): Record<string, unknown> {
-  const { events, attempts, approval, alerts, nextEligibleAt, lastFailure } = detail;
-  return { ...answerJson(detail), nextEligibleAt, lastFailure, events, attempts, approval, alerts };
+  const { events, attempts, steps, approval, alerts, nextEligibleAt, lastFailure } = detail;
+  const more = steps.length > 0 ? { steps } : {};
+  return { ...answerJson(detail), nextEligibleAt, lastFailure, events, attempts, ...more, approval, alerts };
 }
 
 export function paintStatus(terminal: Terminal, status: TaskStatus): string {

@@ -2,6 +2,7 @@
 import type { TaskEvent } from '../task/event.ts';
 import type { Plan } from '../task/plan.ts';
 import type { OperationOutcome, TaskEnd } from '../task/outcome.ts';
+import { procedureLine, stepOf } from './procedure-timeline.ts';
 import { humanDuration } from './terminal.ts';
 
 export interface TimelineRow {
@@ -15,8 +16,10 @@ export interface TimelineRow {
 export function timelineOf(events: readonly TaskEvent[]): TimelineRow[] {
   const start = events[0]?.at ?? 0;
   return events.map((event) => {
-    const [what, detail] = describe(event);
-    return { at: event.at, since: `+${humanDuration(event.at - start)}`, what, detail };
+    const [what, detail] = procedureLine(event) ?? describe(event);
+    const step = stepOf(event);
+    const since = `+${humanDuration(event.at - start)}`;
+    return { at: event.at, since, what: step === null ? what : `${step}: ${what}`, detail };
   });
 }
 
@@ -42,7 +45,7 @@ type PeopleEvent =
 function describe(event: TaskEvent): [what: string, detail: string] {
   switch (event.type) {
     case 'task_started':
-      return ['started', event.data.plan === null ? 'bare, to be planned' : planLine(event.data.plan)];
+      return ['started', event.data.plan === null ? 'to be planned' : planLine(event.data.plan)];
     case 'plan_scheduled':
       return ['planning', ''];
     case 'planned':

@@ -105,6 +105,7 @@ export class HoldfastClient implements TaskClient {
       ...answer,
       events: events ?? [],
       attempts,
+      steps: state?.steps ?? [],
       approval: approvalView(state),
       cancelAsked: facts.cancelRequested,
       nextEligibleAt: facts.nextEligibleAt,

@@ -11,7 +11,7 @@ import type { TaskEvent } from '../task/event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { DecisionCode, DecisionKind, OpenApproval } from '../task/approval.ts';
 import type { Principal } from '../task/plan.ts';
-import type { AttemptView, TaskState } from '../task/state.ts';
+import type { AttemptView, StepView, TaskState } from '../task/state.ts';
 import type { AuditEntry, StoredAlert } from '../ledger/ledger.ts';
 
 export interface StartRequest {
@@ -45,6 +45,8 @@ export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
 export interface TaskDetail extends TaskAnswer {
   events: TaskEvent[];
   attempts: AttemptView[];
+  /** A procedure's, in the order they began; empty for a task of one action, and where no worker could be asked. */
+  steps: StepView[];
   /** What a person is asked for just now (S4.7); null when nobody is. */
   approval: ApprovalView | null;
   cancelAsked: boolean;

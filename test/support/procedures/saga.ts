@@ -62,14 +62,6 @@ export const race = procedure<Actions, { turns: number }>('race', async (p, { tu
   return { order };
 });
 
-/** Without end, but for its last turn: each turn begins with a short record. */
-export const patrol = procedure<Actions, { left: number }>('patrol', async (p, { left }) => {
-  for (let round = 0; round < 10; round += 1) await p.sleep('5m');
-  if (left > 0) return p.restart({ left: left - 1 });
-  await p.step('report', 'book', { name: 'report' });
-  throw new Error('nothing to guard any more');
-});
-
 /** The first turn books, the others only wait. */
 export const longPatrol = procedure<Actions, { left: number; booked?: boolean }>(
   'long_patrol',

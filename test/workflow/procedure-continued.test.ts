@@ -1,0 +1,83 @@
+// Procedures that outlive a history: continued as new with undo stack, approvals, timers and answers (S3.6, case 28).
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { findTemporal } from '../../src/embedded/index.ts';
+import { SEARCH_ATTRIBUTE_TYPES, addSearchAttribute } from '../../worker/index.ts';
+import { newBook, useBook } from '../support/book-actions.ts';
+import type { Book } from '../support/book-actions.ts';
+import { ANN, BOSS, ProcedureStage, until } from '../support/procedure-stage.ts';
+
+let book: Book;
+beforeEach(() => {
+  book = useBook(newBook());
+});
+
+const booked = (stops: number): string[] =>
+  Array.from({ length: stops }, (_, index) => `book stop ${index + 1}`);
+
+describe('on a server that wants histories of 40 events', () => {
+  let stage: ProcedureStage;
+
+  beforeAll(async () => {
+    const { path } = await findTemporal();
+    const extraArgs = ['--dynamic-config-value', 'limit.historyCount.suggestContinueAsNew=40'];
+    const executable = { type: 'existing-path' as const, path };
+    const env = await TestWorkflowEnvironment.createLocal({ server: { executable, ui: false, extraArgs } });
+    for (const name of Object.keys(SEARCH_ATTRIBUTE_TYPES))
+      await addSearchAttribute(env.connection, 'default', name);
+    stage = await ProcedureStage.open({ server: { kind: 'local', env, close: () => env.teardown() } });
+  });
+  afterAll(async () => {
+    await stage?.holdfast.close();
+    await stage?.holdfast.env.teardown();
+  });
+
+  /** How many runs a task took. */
+  async function runs(taskId: string): Promise<number> {
+    let count = 0;
+    for await (const _run of stage.holdfast.temporal.workflow.list({ query: `WorkflowId = '${taskId}'` }))
+      count += 1;
+    return count;
+  }
+
+  test('no step is done twice, and a failure at the end undoes the first run’s steps too, newest first [S3.6, S6.3, case 28]', async () => {
+    const taskId = await stage.start('tour', { stops: 12, fail: true });
+    await until(async () => (await stage.status(taskId)) === 'awaiting_approval');
+    expect(book.log).toEqual(booked(12));
+    expect(await stage.holdfast.client.decide(taskId, BOSS, { kind: 'approve' })).toMatchObject({
+      code: 'approved',
+    });
+    const answer = await stage.ended(taskId);
+    expect(answer).toMatchObject({ status: 'failed', effect: 'rolled_back', error: { code: 'sold_out' } });
+    const undone = booked(12)
+      .toReversed()
+      .map((entry) => entry.replace('book', 'cancel'));
+    expect(book.log).toEqual([...booked(12), ...undone]);
+    await until(async () => (await runs(taskId)) > 3);
+  });
+
+  test('what came first the first time comes first again: a race has one winner [S3.6]', async () => {
+    const taskId = await stage.start('race', { turns: 8 });
+    const answer = await stage.ended(taskId);
+    expect(answer).toMatchObject({ status: 'completed' });
+    expect(book.log).toHaveLength(8);
+  });
+
+  test('decisions sent while a run continues as new are not lost [S3.6, case 28] approval', async () => {
+    const tasks = await Promise.all([1, 2, 3, 4].map((stops) => stage.start('tour', { stops })));
+    await Promise.all(
+      tasks.map(async (taskId) => {
+        await until(async () => (await stage.status(taskId)) === 'awaiting_approval');
+        const handle = stage.holdfast.temporal.workflow.getHandle(taskId);
+        // Enough that changes nothing to fill the history, and the decision in the midst of it.
+        const noise = Array.from({ length: 60 }, () =>
+          handle.signal('approve', { callId: 'home#9', by: ANN }),
+        );
+        const decision = stage.holdfast.client.decide(taskId, BOSS, { kind: 'approve', callId: 'home#1' });
+        await Promise.all([...noise, decision]);
+        expect(await stage.ended(taskId)).toMatchObject({ status: 'completed' });
+      }),
+    );
+    expect(book.log.filter((entry) => entry === 'book last')).toHaveLength(4);
+  });
+});
