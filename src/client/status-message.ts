@@ -88,7 +88,7 @@ function remarks(facts: StatusFacts): string[] {
       ? ['A cancel came after the effect and changed nothing.']
       : []),
     ...(status === 'completed' && facts.isResultDropped
-      ? ['The result was too large to keep; its hash and size are.']
+      ? ['The result could not be kept (too large, or no JSON); its hash and size are.']
       : []),
     ...(facts.editedFrom ? [editRemark(facts.editedFrom, status)] : []),
     ...(isOpen && facts.interrupted ? ['Interrupted by a person; nothing begins until it is resumed.'] : []),

@@ -4,10 +4,10 @@
  */
 import type { Failure } from '../task/failure.ts';
 import type { JsonObject } from '../task/json.ts';
-import { tryExactJson } from './canonical.ts';
+import { canonicalText, tryExactJson } from './canonical.ts';
 import { ActionFailure } from './handlers.ts';
 import { LIMITS } from './limits.ts';
-import { cut } from './text.ts';
+import { keptText } from './text.ts';
 
 /** Errors of Node and undici after which no byte of a request can have left. */
 const NOTHING_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);
@@ -18,16 +18,29 @@ const CAUSES_MAX = 8;
 /**
  * The failure that `error`, as thrown by a handler, stands for. Never throws. `ActionFailure` is taken as declared;
  * refused connections and failed name look-ups (also as undici's `cause` and as an AggregateError of only such) are
- * `notApplied`; all else is `unknown`. Messages are cut to 2,000 characters and hold no stack.
+ * `notApplied`; all else is `unknown`. Messages are cut to 2,000 characters, after `clean` took out what must not be
+ * kept, and hold no stack; details beyond 16 KiB are left out.
  *
  * It sees one error and not the calls before it: a handler that makes several calls, or lets `fetch` follow redirects,
  * must catch what fails after its first call and throw an error of its own, which is then an unknown outcome.
  */
-export function classifyFailure(error: unknown): Failure {
-  if (isActionFailure(error)) return bounded(error.failure);
+export function classifyFailure(error: unknown, clean: (text: string) => string = asItIs): Failure {
+  try {
+    return bounded(declaredBy(error), clean);
+  } catch {
+    // A Proxy, a getter or a toString that throws itself: what such an error says proves nothing.
+    return { kind: 'unknown', code: 'outcome_unknown', message: 'a handler threw what can not be read' };
+  }
+}
+
+const asItIs = (text: string): string => text;
+
+function declaredBy(error: unknown): Failure {
+  if (isActionFailure(error)) return error.failure;
   const message = messageOf(error);
-  if (provesNothingSent(error, 0)) return bounded({ kind: 'notApplied', code: 'attempt_failed', message });
-  return bounded({ kind: 'unknown', code: 'outcome_unknown', message });
+  return provesNothingSent(error, 0)
+    ? { kind: 'notApplied', code: 'attempt_failed', message }
+    : { kind: 'unknown', code: 'outcome_unknown', message };
 }
 
 /**
@@ -105,16 +118,23 @@ function messageOf(error: unknown): string {
 
 const KINDS = ['notApplied', 'rateLimited', 'permanent', 'unknown'] as const;
 
+/** For a failure whose code says nothing. */
+const UNNAMED: Record<Failure['kind'], string> = {
+  notApplied: 'attempt_failed',
+  rateLimited: 'rate_limited',
+  permanent: 'permanent_failure',
+  unknown: 'outcome_unknown',
+};
+
 /** A failure as it may be stored: known kind, bounded strings, plain details. A malformed one proves nothing. */
-function bounded(failure: Failure): Failure {
-  const message = cut(String(failure.message), LIMITS.failureMessageLengthMax.value);
+function bounded(failure: Failure, clean: (text: string) => string): Failure {
   const details = detailsOf(failure.details);
   const kind = KINDS.includes(failure.kind) ? failure.kind : 'unknown';
   const wait = failure.retryAfterMs;
   return {
     kind,
-    code: kind === failure.kind ? cut(String(failure.code), 100) : 'outcome_unknown',
-    message: message.replace(/\p{Surrogate}/gu, '\ufffd'),
+    code: kind === failure.kind ? keptText(String(failure.code), 100) || UNNAMED[kind] : UNNAMED.unknown,
+    message: keptText(clean(String(failure.message)), LIMITS.failureMessageLengthMax.value),
     ...(typeof wait === 'number' &&
       wait >= 0 && { retryAfterMs: Math.min(wait, LIMITS.retryIntervalMsMax.value) }),
     ...(details && { details }),
@@ -125,5 +145,6 @@ function detailsOf(details: unknown): JsonObject | null {
   const exact = tryExactJson(details);
   if (!exact.ok || typeof exact.value !== 'object' || exact.value === null || Array.isArray(exact.value))
     return null;
-  return exact.value;
+  const bytes = Buffer.byteLength(canonicalText(exact.value));
+  return bytes <= LIMITS.failureDetailsBytesMax.value ? exact.value : null;
 }

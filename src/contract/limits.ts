@@ -103,6 +103,13 @@ export const LIMITS = {
     why: 'Failures are kept in histories and audits.',
     beyond: 'cut, ending in `…`',
   },
+  failureDetailsBytesMax: {
+    value: 16_384,
+    unit: 'bytes',
+    what: 'The details of a recorded failure, as canonical JSON in UTF-8',
+    why: 'An answer too large for the engine is no answer: the attempt would count as lost, and be made again.',
+    beyond: 'left out; code and message stay',
+  },
   toolNameLengthMax: {
     value: 64,
     unit: 'characters of A–Z, a–z, 0–9, `_`, `-`',

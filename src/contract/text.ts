@@ -7,6 +7,10 @@ export const hasLoneSurrogate = (text: string): boolean => /\p{Surrogate}/u.test
 export const isLongerThan = (text: string, limit: number): boolean =>
   text.length > limit && (text.length > 2 * limit || [...text].length > limit);
 
+/** Text from outside made fit to be kept: well-formed, and at most `limit` UTF-16 units. */
+export const keptText = (text: string, limit: number): string =>
+  cut(text, limit).replace(/\p{Surrogate}/gu, '\ufffd');
+
 /** At most `limit` UTF-16 units, ending in `…` when cut, never cut inside a surrogate pair. */
 export function cut(text: string, limit: number): string {
   if (text.length <= limit) return text;

@@ -91,7 +91,7 @@ export function completionNotes(answer: TaskAnswer, inexactPath: string | null):
   if (answer.resultDropped) {
     const { bytes, sha256 } = answer.resultDropped;
     notes.push(
-      `Done. The result (${bytes} bytes, SHA-256 ${sha256}) was too large to keep. Do not call ${action} again to get it.`,
+      `Done. The result (${bytes} bytes, SHA-256 ${sha256}) could not be kept: too large, or no JSON. Do not call ${action} again to get it.`,
     );
   }
   if (inexactPath !== null) {

@@ -1,5 +1,6 @@
 /** Asking a target about an operation: precondition, lookup, verify. None of these changes anything. */
-import type { PreconditionAnswer } from '../contract/handlers.ts';
+import { LIMITS } from '../contract/limits.ts';
+import { keptText } from '../contract/text.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json } from '../task/json.ts';
 import type { Attempt } from './attempt.ts';
@@ -29,14 +30,14 @@ export async function askPrecondition(
       ? { kind: 'threw', failure: gone('precondition') }
       : { kind: 'holds' };
   }
-  const answer = await attempt.call<PreconditionAnswer>(signals, (signal) =>
+  const answer = await attempt.call<unknown>(signals, (signal) =>
     precondition(attempt.input(), attempt.lookContext(signal, tx)),
   );
   if (answer.kind !== 'returned')
     return refusedForGood(answer.failure) ?? { kind: 'threw', failure: answer.failure };
-  if (answer.value?.kind === 'holds') return { kind: 'holds' };
-  if (answer.value?.kind === 'fails')
-    return { kind: 'fails', reason: reasonOf(attempt, answer.value.reason) };
+  const { kind, reason } = fieldsOf(answer.value);
+  if (kind === 'holds') return { kind };
+  if (kind === 'fails') return { kind, reason: reasonOf(attempt, reason) };
   return { kind: 'threw', failure: malformed('precondition') };
 }
 
@@ -66,12 +67,13 @@ export async function askLookup(
     lookup({ ...attempt.lookContext(signal, tx), operationId, input: attempt.input() }),
   );
   if (answer.kind !== 'returned') return { kind: 'threw', failure: answer.failure };
-  switch (answer.value?.kind) {
+  const { kind, result } = fieldsOf(answer.value);
+  switch (kind) {
     case 'applied':
-      return { kind: 'applied', output: answer.value.result };
+      return { kind, output: result };
     case 'not_applied':
     case 'unknown':
-      return { kind: answer.value.kind };
+      return { kind };
     default:
       return { kind: 'threw', failure: malformed('lookup') };
   }
@@ -96,17 +98,27 @@ export async function askVerify(
 }
 
 export function verifyFound(attempt: Attempt, answer: unknown): VerifyFound {
-  const { kind, reason, message } = (answer ?? {}) as Record<string, unknown>;
+  const { kind, reason, message } = fieldsOf(answer);
   if (kind === 'verified') return { kind };
   if (kind === 'mismatch') return { kind, reason: reasonOf(attempt, reason) };
   const why = reason ?? message;
   return why === undefined ? { kind: 'not_yet' } : { kind: 'not_yet', reason: reasonOf(attempt, why) };
 }
 
+/** What a handler answered, of whatever shape; one that throws on being read has answered nothing. */
+export function fieldsOf(answer: unknown): Partial<Record<(typeof FIELDS)[number], unknown>> {
+  try {
+    return Object.fromEntries(FIELDS.map((field) => [field, (answer as Record<string, unknown>)[field]]));
+  } catch {
+    return {};
+  }
+}
+
+const FIELDS = ['kind', 'reason', 'message', 'result', 'remains'] as const;
+
 function reasonOf(attempt: Attempt, reason: unknown): string {
-  return attempt.secrets
-    .clean(typeof reason === 'string' && reason !== '' ? reason : 'no reason given')
-    .slice(0, 2_000);
+  const text = typeof reason === 'string' && reason !== '' ? reason : 'no reason given';
+  return keptText(attempt.secrets.clean(text), LIMITS.failureMessageLengthMax.value);
 }
 
 /** The plan was made when the handler was there; what it promises is not skipped because of a deploy. */

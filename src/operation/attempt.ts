@@ -75,7 +75,8 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
   ): Promise<CallAnswer<T>> {
     // A transactional handler holds the ledger's transaction: it is left behind at once (S2.8).
     const graceMs = this.plan.transactional ? TRANSACTION_GRACE_MS : ABORT_GRACE_MS;
-    const answer = await callHandler({ limitMs: this.budget.callMs(), graceMs, signals }, handler);
+    const clean = (text: string): string => this.secrets.clean(text);
+    const answer = await callHandler({ limitMs: this.budget.callMs(), graceMs, signals, clean }, handler);
     return answer.kind === 'returned' ? answer : { ...answer, failure: this.clean(answer.failure) };
   }
 

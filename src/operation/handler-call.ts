@@ -16,6 +16,8 @@ interface CallLimits {
   signals: readonly AbortSignal[];
   /** How long the handler may take to react to its abort before it is left behind. */
   graceMs: number;
+  /** Takes out of what a handler throws what must not be kept, before it is cut to length. */
+  clean?: (text: string) => string;
 }
 
 /** Aborts a handler's signal at its deadline. */
@@ -33,7 +35,7 @@ export async function callHandler<T>(
   const deadline = new AbortController();
   const timers = [setTimeout(() => deadline.abort(new DeadlinePassed(limits.limitMs)), limits.limitMs)];
   const signal = AbortSignal.any([deadline.signal, ...limits.signals]);
-  const settled = settle(call, signal);
+  const settled = settle(call, signal, limits.clean);
   const leftBehind = new Promise<'leftBehind'>((resolve) => {
     const startGrace = (): void => {
       timers.push(setTimeout(() => resolve('leftBehind'), limits.graceMs));
@@ -53,11 +55,12 @@ export async function callHandler<T>(
 async function settle<T>(
   call: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
+  clean?: (text: string) => string,
 ): Promise<Settled<T>> {
   try {
     return { kind: 'returned', value: await call(signal) };
   } catch (error) {
-    const failure = classifyFailure(error);
+    const failure = classifyFailure(error, clean);
     // What an aborted call throws is mostly the abort itself: say why it was aborted instead.
     return {
       kind: 'threw',

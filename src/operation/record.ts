@@ -4,6 +4,8 @@
  * Each function makes one ledger transition under the attempt's claim and answers the outcome it stands for. A stale
  * write changes no result: what was to be written is kept as the late outcome.
  */
+import { LIMITS } from '../contract/limits.ts';
+import { cut } from '../contract/text.ts';
 import type { Alert, OperationRow, Written } from '../ledger/ledger.ts';
 import type { AttemptRequest } from '../task/activity-api.ts';
 import type { Claim } from '../task/claim.ts';
@@ -172,7 +174,7 @@ export function alertOf(attempt: Attempt, type: Alert['type'], message: string):
     operationId: plan.operationId,
     tenant: plan.principal.tenant,
     action: plan.action,
-    message: message.slice(0, 2_000),
+    message: cut(message, LIMITS.failureMessageLengthMax.value),
     data: { attempt: request.attempt, ordinal: request.ordinal },
   };
 }

@@ -6,6 +6,8 @@
  * 2. A row that is `applied` is never executed again, whatever a lookup says: its handler returned.
  * 3. Purpose `settle` executes nothing.
  */
+import { LIMITS } from '../contract/limits.ts';
+import { cut } from '../contract/text.ts';
 import type { OperationRow } from '../ledger/ledger.ts';
 import type { Failure } from '../task/failure.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
@@ -123,8 +125,12 @@ function doubtFailure(found: LookupFound): Failure {
     none: 'this action has no lookup',
     threw: `the lookup failed: ${found.kind === 'threw' ? found.failure.message : ''}`,
   }[found.kind];
-  const message = `An earlier attempt may have been applied, and ${why}`.slice(0, 2_000);
-  return { kind: 'unknown', code: 'outcome_unknown', message };
+  const message = `An earlier attempt may have been applied, and ${why}`;
+  return {
+    kind: 'unknown',
+    code: 'outcome_unknown',
+    message: cut(message, LIMITS.failureMessageLengthMax.value),
+  };
 }
 
 /** To the execution, or with purpose `settle` to the record that nothing was sent. `doubt` null: nothing ever was. */

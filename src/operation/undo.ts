@@ -1,11 +1,13 @@
 /** One call of the rollback handler, and the proof that it worked (S6.2). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { VerifyAnswer } from '../contract/handlers.ts';
+import { LIMITS } from '../contract/limits.ts';
+import { keptText } from '../contract/text.ts';
 import type { RollbackRequest } from '../task/activity-api.ts';
 import type { Claim } from '../task/claim.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json } from '../task/json.ts';
-import { askLookup, verifyFound } from './asking.ts';
+import { askLookup, fieldsOf, verifyFound } from './asking.ts';
 import type { VerifyFound } from './asking.ts';
 import type { Attempt } from './attempt.ts';
 import { verifyWindowMs } from './budget.ts';
@@ -78,8 +80,9 @@ function call(attempt: RollbackAttempt, site: UndoSite, result: Json) {
 }
 
 function remainsIn(attempt: RollbackAttempt, value: unknown): string | undefined {
-  if (typeof value !== 'object' || value === null || !('remains' in value)) return undefined;
-  return typeof value.remains === 'string' ? attempt.secrets.clean(value.remains).slice(0, 2_000) : undefined;
+  const { remains } = fieldsOf(value);
+  if (typeof remains !== 'string') return undefined;
+  return keptText(attempt.secrets.clean(remains), LIMITS.failureMessageLengthMax.value);
 }
 
 /** Looks until the undoing is seen, or the in-attempt window is over; within a transaction once. */

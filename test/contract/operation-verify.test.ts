@@ -54,6 +54,21 @@ describe.each(STORES)('verification on $kind', ({ open }) => {
     expect(await operation.row()).toMatchObject({ executions: 1 });
   });
 
+  test('[S2.6] a reason cut inside a character, or an answer that can not be read, costs no attempt', async () => {
+    const long = await operationWith(answering(notYet(`a${'😀'.repeat(2_000)}`)), POLLED_ONCE);
+    const reason = `a${'😀'.repeat(999)}…`;
+    expect(await long.attempt()).toEqual({ kind: 'notYet', reason });
+    const unreadable = {
+      get kind(): 'verified' {
+        throw new Error('a trap');
+      },
+    };
+    const trapped = await operationWith(answering(unreadable, verified()), POLLED_ONCE);
+    expect(await trapped.attempt()).toEqual({ kind: 'notYet' });
+    expect(await trapped.attempt({ purpose: 'settle' })).toMatchObject({ kind: 'committed' });
+    expect(trapped.effects).toBe(1);
+  });
+
   test('[S2.6] a verify that throws has not seen the effect yet', async () => {
     const operation = await operationWith(answering(new Error('read timeout'), verified()), POLLED_ONCE);
     expect(await operation.attempt()).toEqual({ kind: 'notYet', reason: 'read timeout' });

@@ -131,6 +131,34 @@ describe('the classification of a failure', () => {
     });
     expect(classifyFailure(hostile)).toEqual({ kind: 'permanent', code: 'x', message: 'm' });
   });
+
+  test('an error that can not even be read proves nothing [S5]', () => {
+    const trap = (): never => {
+      throw new Error('trap');
+    };
+    const unreadable = Object.defineProperty(new Error('x'), 'message', { get: trap });
+    for (const error of [
+      new Proxy({}, { get: trap, getPrototypeOf: trap }),
+      unreadable,
+      Object.assign(new Error('x'), { name: 'ActionFailure', failure: null }),
+      Object.assign(new Error('x'), { message: { toString: trap } }),
+    ])
+      expect(kindOf(error)).toBe('unknown');
+  });
+
+  test('details too large for the engine are left out, a code that says nothing is named [S5]', () => {
+    const huge = ActionFailure.permanent('m', 'x', { text: 'y'.repeat(16_384) });
+    expect(classifyFailure(huge)).toEqual({ kind: 'permanent', code: 'x', message: 'm' });
+    const kept = ActionFailure.permanent('m', '', { text: 'y'.repeat(16_000) });
+    expect(classifyFailure(kept)).toMatchObject({ code: 'permanent_failure', details: kept.failure.details });
+  });
+
+  test('a message is cleaned before it is cut, so that no part of a secret stays [S2.10]', () => {
+    const secret = '4111222233334444';
+    const clean = (text: string) => text.replaceAll(secret, '[redacted]');
+    const failure = classifyFailure(new Error('x'.repeat(1_990) + secret), clean);
+    expect(failure.message).not.toContain('4111');
+  });
 });
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
