@@ -3,7 +3,8 @@
  * behaviour that can be switched from outside, so that the demo and the tests can watch a service misbehave.
  *
  * Every service answers, beside its own paths:
- *   POST /control/behave   {behaviour, times?}   the next `times` effects (default: all) behave that way
+ *   POST /control/behave   {behaviour, times?, at?}   the next `times` effects (default: all) behave that way;
+ *                                                     `at`: only those of paths that begin so, as `charges`
  *   POST /control/release  {}                    lets held replies go, now and later
  *   GET  /control/books                          what the service says really happened
  */
@@ -43,7 +44,7 @@ export interface ServiceDefinition<Books extends object> {
 export interface Service<Books extends object> {
   url: string;
   books(): Books;
-  behave(behaviour: Behaviour, times?: number): void;
+  behave(behaviour: Behaviour, times?: number, at?: string): void;
   /** Resolves when the next reply is being held (at once if one is). */
   held(): Promise<void>;
   release(): void;
@@ -64,7 +65,7 @@ export async function startService<Books extends object>(
     if (head === 'control') return send(response, switchboard.control(String(name), call.body));
     const answer = definition.route(call);
     if ('status' in answer) return send(response, answer);
-    const reply = await switchboard.carryOut(answer);
+    const reply = await switchboard.carryOut(answer, String(head));
     if (reply === 'drop') response.socket?.destroy();
     else send(response, reply);
   };
@@ -83,7 +84,7 @@ export async function startService<Books extends object>(
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     books: () => definition.books(),
-    behave: (behaviour, times) => switchboard.behave(behaviour, times),
+    behave: (behaviour, times, at) => switchboard.behave(behaviour, times, at),
     held: () => switchboard.held(),
     release: () => switchboard.release(),
     close: async () => {
@@ -97,13 +98,15 @@ export async function startService<Books extends object>(
 class Switchboard {
   private behaviour: Behaviour = 'normal';
   private left = Number.POSITIVE_INFINITY;
+  private at: string | undefined;
   private holding = 0;
   private released = false;
   private waiting: (() => void)[] = [];
 
-  behave(behaviour: Behaviour, times = Number.POSITIVE_INFINITY): void {
+  behave(behaviour: Behaviour, times = Number.POSITIVE_INFINITY, at?: string): void {
     this.behaviour = behaviour;
     this.left = times;
+    this.at = at;
     this.released = false;
   }
 
@@ -116,9 +119,10 @@ class Switchboard {
     while (this.holding === 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
-  async carryOut(deed: Deed): Promise<Reply | 'drop'> {
-    const behaviour = this.left > 0 ? this.behaviour : 'normal';
-    this.left -= 1;
+  async carryOut(deed: Deed, head: string): Promise<Reply | 'drop'> {
+    const isMeant = this.left > 0 && (this.at === undefined || this.at === head);
+    const behaviour = isMeant ? this.behaviour : 'normal';
+    if (isMeant) this.left -= 1;
     switch (behaviour) {
       case 'normal':
         return deed.apply(false);
@@ -147,7 +151,11 @@ class Switchboard {
   control(name: string, body: Record<string, unknown>): Reply {
     if (name === 'release') this.release();
     else if (name === 'behave')
-      this.behave(body['behaviour'] as Behaviour, body['times'] as number | undefined);
+      this.behave(
+        body['behaviour'] as Behaviour,
+        body['times'] as number | undefined,
+        body['at'] as string | undefined,
+      );
     else return { status: 404, body: { error: `no control named ${name}` } };
     return { status: 200, body: {} };
   }

@@ -4,6 +4,7 @@
  * Throws `invalid_configuration` naming every wrong value with its expected shape and the fix, `encryption_key_required`
  * where a contract has sensitive fields and no key is set, `ledger_unsuitable` for a store that dies with the process.
  */
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { ClientConnectConfig } from '@temporalio/envconfig';
@@ -101,10 +102,13 @@ function deploymentOf(
   ]);
 }
 
-/** The file's own folder is where its paths begin. */
+/** The file's own folder is where its paths begin; compiled, the configuration has compiled procedures beside it. */
 function proceduresOf({ procedures }: HoldfastConfig, folder: string): ConfiguredProcedures | null {
   if (procedures === undefined) return null;
-  return { contracts: procedures.contracts, code: resolve(folder, procedures.code) };
+  const { contracts, code: written } = procedures;
+  const code = resolve(folder, written);
+  const compiled = code.replace(/\.([cm]?)ts$/, '.$1js');
+  return { contracts, code: !existsSync(code) && existsSync(compiled) ? compiled : code };
 }
 
 function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespace: string } {

@@ -1,7 +1,7 @@
 /** One Holdfast in the test's process, with an example's actions and tables, and calls as a person would make them. */
 import { randomUUID } from 'node:crypto';
 import { createTestHoldfast } from '../../src/testing/index.ts';
-import type { TestServer } from '../../src/testing/index.ts';
+import type { TestHoldfastOptions, TestServer } from '../../src/testing/index.ts';
 import type { Action, ActionContract, ActionHandlers } from '../../src/index.ts';
 import type { DecisionAnswer, DecisionInput, TaskAnswer } from '../../src/client/task-client.ts';
 import type { JsonObject } from '../../src/task/json.ts';
@@ -30,14 +30,9 @@ export async function openExample<Tables = unknown>(
   server: TestServer,
   actions: Action[],
   setup: (ledger: Kysely<unknown>) => Promise<void> = () => Promise.resolve(),
-  store?: string,
+  more: Pick<TestHoldfastOptions, 'store' | 'procedures' | 'faults'> = {},
 ): Promise<OpenExample<Tables>> {
-  const holdfast = await createTestHoldfast({
-    actions,
-    server,
-    worker: false,
-    ...(store !== undefined && { store }),
-  });
+  const holdfast = await createTestHoldfast({ actions, server, worker: false, ...more });
   const { client, ledger, startWorker, close } = holdfast;
   await ledger.transaction((_transitions, tx) => setup(tx as Kysely<unknown>));
   await startWorker();

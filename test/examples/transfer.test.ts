@@ -21,7 +21,9 @@ let example: OpenExample<TransferTables>;
 let database: TestDatabase | null = null;
 const open = async (action: Action, store: 'sqlite' | 'postgres' = 'sqlite') => {
   database = store === 'postgres' ? await createTestDatabase() : null;
-  example = await openExample<TransferTables>(server, [action], migrateTransfer, database?.url);
+  example = await openExample<TransferTables>(server, [action], migrateTransfer, {
+    ...(database && { store: database.url }),
+  });
 };
 afterEach(async () => {
   await example.close();

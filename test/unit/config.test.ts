@@ -58,6 +58,22 @@ describe('without anything set', () => {
   });
 });
 
+describe('the file of the procedures', () => {
+  const codeOf = async () => (await load()).procedures?.code;
+
+  test('begins where the configuration is, and is the compiled one where there is no other', async () => {
+    write(
+      'holdfast.config.mjs',
+      `export default { actions: [], procedures: { code: './procedures.ts', contracts: [] } };`,
+    );
+    expect(await codeOf()).toBe(join(cwd, 'procedures.ts'));
+    write('procedures.js', '');
+    expect(await codeOf()).toBe(join(cwd, 'procedures.js'));
+    write('procedures.ts', '');
+    expect(await codeOf()).toBe(join(cwd, 'procedures.ts'));
+  });
+});
+
 describe('the environment', () => {
   test('wins over the file, which wins over the default', async () => {
     write(
