@@ -148,7 +148,8 @@ class Pass {
       this.#restartWith !== null || run.state.phase.kind !== 'running' || isStopped(run.state);
     while (!isCodeOver()) {
       const deadline = this.#deadline();
-      await run.until(() => isCodeOver() || run.isAtRest(), deadline);
+      const isMoved = (): boolean => (this.#deadline() === null) !== (deadline === null);
+      await run.until(() => isCodeOver() || run.isAtRest() || isMoved(), deadline);
       if (isCodeOver()) return;
       if (run.isAtRest()) await this.#startAfresh();
       const now = this.#deadline();

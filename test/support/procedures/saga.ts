@@ -67,7 +67,7 @@ export const longPatrol = procedure<Actions, { left: number; booked?: boolean }>
   'long_patrol',
   async (p, { left, booked }) => {
     if (booked !== true) await p.step('post', 'book', { name: 'post' });
-    for (let round = 0; round < 10; round += 1) await p.sleep('5m');
+    for (let round = 0; round < 10; round += 1) await p.sleep('2h');
     if (left > 0) return p.restart({ left: left - 1, booked: true });
     throw new Error('the patrol is over');
   },
