@@ -6,9 +6,13 @@ const UNITS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** A duration in milliseconds, from `250ms`, `10s`, `1.5h`, `7d` or a number of them; null for anything else. */
+/** Milliseconds, from `250ms`, `10s`, `1.5h` or a number of them; null for other units, no unit, negative, or not a whole number of milliseconds. */
 export function durationMs(value: unknown): number | null {
-  const [, amount, unit] = /^(\d{1,15}(?:\.\d{1,9})?)(ms|s|m|h|d)$/.exec(String(value)) ?? [];
-  const ms = typeof value === 'number' ? value : Number(amount) * (UNITS[unit ?? ''] ?? NaN);
-  return Number.isSafeInteger(ms) && ms >= 0 ? ms : null;
+  const ms = typeof value === 'string' ? textMs(value) : value;
+  return typeof ms === 'number' && Number.isSafeInteger(ms) && ms >= 0 ? ms : null;
+}
+
+function textMs(text: string): number {
+  const [, amount, unit = ''] = /^(\d{1,15}(?:\.\d{1,9})?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  return Number(amount) * (UNITS[unit] ?? NaN);
 }
