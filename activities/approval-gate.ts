@@ -6,9 +6,7 @@ import { z } from 'zod';
 import type { ApprovalRule } from '../src/contract/define-action.ts';
 import { defineAction } from '../src/contract/define-action.ts';
 import { implementAction } from '../src/contract/implement-action.ts';
-
-/** The name by which workflow code asks for it. */
-export const APPROVAL_ACTION = 'holdfast_approval';
+import { APPROVAL_ACTION } from '../src/task/approval.ts';
 
 const contract = defineAction({
   name: APPROVAL_ACTION,

@@ -5,8 +5,7 @@ import type { Action } from '../src/contract/implement-action.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
 import { shownArguments } from '../src/contract/shown-arguments.ts';
 import type { PlanEditRequest, PlanEditResult } from '../src/task/activity-api.ts';
-import { APPROVAL_ACTION } from './approval-gate.ts';
-import { approvalOf } from '../src/task/approval.ts';
+import { APPROVAL_ACTION, approvalOf } from '../src/task/approval.ts';
 
 export function planEdit(
   action: Action,

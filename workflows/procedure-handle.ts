@@ -1,6 +1,7 @@
 /** What a procedure's code holds in its hands: asks of it become items on record (`holdfast/procedure`). */
 import { StepFailed } from '../src/procedure/step-failed.ts';
 import type { ProcedureCode, ProcedureHandle } from '../src/procedure/procedure.ts';
+import { APPROVAL_ACTION } from '../src/task/approval.ts';
 import { durationMs } from '../src/task/duration.ts';
 import type { Json, JsonObject } from '../src/task/json.ts';
 import type { TaskError, TerminalCause } from '../src/task/outcome.ts';
@@ -9,9 +10,6 @@ import { PROCEDURE_LIMITS } from '../src/task/procedure-limits.ts';
 import { isStopped } from '../src/task/procedure-state.ts';
 import type { Item } from '../src/task/procedure-state.ts';
 import type { ProcedureRun } from './procedure-run.ts';
-
-/** The action that a person's gate is. */
-export const APPROVAL_ACTION = 'holdfast_approval';
 
 type AnyHandle = ProcedureHandle<readonly never[]>;
 export type AnyCode = ProcedureCode<readonly never[], JsonObject>;

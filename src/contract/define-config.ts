@@ -4,6 +4,7 @@
  */
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import { APPROVAL_ACTION } from '../task/approval.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Duration } from './duration.ts';
 import { HoldfastError } from './error.ts';
@@ -95,8 +96,8 @@ const GATEWAY_LIMITS = [
   'drainMs',
 ] as const;
 
-/** Tools of Holdfast's own (M3.2). */
-const RESERVED_NAMES = new Set(['task_get', 'task_wait', 'task_cancel', 'task_answer', 'holdfast_approval']);
+/** Holdfast's own (M3.2). */
+const RESERVED_NAMES = new Set(['task_get', 'task_wait', 'task_cancel', 'task_answer', APPROVAL_ACTION]);
 
 const functionOf = (what: string) =>
   z.custom<unknown>((value) => typeof value === 'function', { error: `write ${what}` });

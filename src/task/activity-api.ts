@@ -152,7 +152,7 @@ export interface StepRequest {
 }
 
 export type StepAnswer =
-  /** `input` null: as sent. */
+  /** `input`: validated. */
   | { kind: 'performed'; plan: Plan; input: Json; ordinal: number; outcome: OperationOutcome }
   /** Policy asks for a person; reserved, nothing claimed. */
   | { kind: 'asks'; plan: Plan; input: Json; ordinal: number }

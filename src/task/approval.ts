@@ -87,6 +87,9 @@ export const HELD_DECISIONS_MAX = 50;
 export const HELD_CHARS_MAX = 64 * 1024;
 export const DECISIONS_REMEMBERED_MAX = 200;
 
+/** The action that a person's gate in a procedure is (`p.approve`): it does nothing, and its policy comes with the call. */
+export const APPROVAL_ACTION = 'holdfast_approval';
+
 /** The one step of a task of workflow `action`. */
 const ACTION_STEP = 'action';
 

@@ -49,8 +49,7 @@ export interface DecisionRecord {
  * Version 1 of each; an older version is upcast on reading (S3.3). `…_scheduled` is appended before its activity is.
  */
 export interface EventData {
-  /** The task exists. `plan` is null for a task started bare, which plans in its first activity. */
-  /** `stepId`: a step of a procedure, which plans within its own first attempt. */
+  /** `plan` is null for a task started bare, which plans in its first activity, and for a step of a procedure (`stepId`), which plans within its first attempt. */
   task_started: { taskId: string; action: string; ordinal: number; plan: Plan | null; stepId?: string };
   plan_scheduled: Record<string, never>;
   planned: { plan: Plan; ordinal: number };

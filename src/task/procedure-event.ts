@@ -33,7 +33,7 @@ export interface ProcedureEventData {
   child_ended: { step: string; outcome: ItemOutcome };
   /** The procedure's code returned; what is still under way is waited for. */
   procedure_returned: { result: Json };
-  /** The procedure's code threw, or its deadline passed; `step`: what it threw came from there. */
+  /** The procedure's code threw, or its deadline passed. */
   procedure_failed: { cause: TerminalCause; error: TaskError };
   /** The code asked to go on from the top with another input; what was finished is forgotten, what can be undone is not. */
   procedure_restarted: { runs: number };

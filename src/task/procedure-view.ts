@@ -2,6 +2,7 @@
 import type { TaskEffect, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
 import { EXECUTE } from './phase.ts';
 import type { ProcedureState } from './procedure-state.ts';
+import { initialState } from './reduce.ts';
 import type { Phase, StepView, TaskState } from './state.ts';
 import { effectOf, outcomeOf } from './view.ts';
 
@@ -84,15 +85,15 @@ export function viewOf(state: ProcedureState, steps: readonly TaskState[]): Task
   const shown = open.find(isPersonAwaited) ?? (open.length === 1 ? open[0] : undefined);
   const isOver = state.phase.kind === 'finished' || state.phase.kind === 'ended';
   const focus = isOver ? undefined : shown;
+  const { taskId, procedure, ordinal, plan, startedAt } = state;
+  const begun = { taskId, action: procedure, ordinal, plan };
   return {
-    ...(focus ?? idle(state)),
-    taskId: state.taskId,
-    action: state.procedure,
+    ...(focus ?? initialState(begun, startedAt)),
+    ...begun,
     operationId: state.operationId,
-    ordinal: state.ordinal,
-    plan: focus?.plan ?? state.plan,
+    plan: focus?.plan ?? plan,
     seq: state.seq,
-    startedAt: state.startedAt,
+    startedAt,
     updatedAt: state.updatedAt,
     phase: focus?.phase ?? phaseOf(state),
     inDoubt: !isOver && steps.some((step) => effectOf(step) !== 'none'),
@@ -129,47 +130,6 @@ function phaseOf({ phase }: ProcedureState): Phase {
 
 function working(step: Extract<Phase, { kind: 'working' }>['step']): Phase {
   return { kind: 'working', step, attempt: 0, abortRequested: false, inDoubtBefore: false };
-}
-
-/** What a task has to say where no step is shown. */
-function idle(state: ProcedureState): TaskState {
-  return {
-    v: 2,
-    taskId: state.taskId,
-    action: state.procedure,
-    operationId: state.operationId,
-    ordinal: state.ordinal,
-    plan: state.plan,
-    seq: state.seq,
-    startedAt: state.startedAt,
-    updatedAt: state.updatedAt,
-    phase: phaseOf(state),
-    attempt: 0,
-    retriesSpent: 0,
-    rollbackRetriesSpent: 0,
-    retriesExhausted: false,
-    lostInARow: 0,
-    settlesSpent: 0,
-    inDoubt: false,
-    cancelRequested: state.cancelRequested,
-    interrupted: state.interrupted,
-    approvalCycle: 0,
-    decided: null,
-    humanWaitMs: 0,
-    heldDecisions: [],
-    answers: [],
-    alertsDue: [],
-    rollbackDeclined: false,
-    runDeadlinePassed: false,
-    verifyUntil: null,
-    verifyPolls: 0,
-    lastFailure: null,
-    nextEligibleAt: null,
-    attempts: [],
-    end: state.end,
-    result: state.result,
-    replayed: state.replayed,
-  };
 }
 
 function stepView(step: TaskState): StepView {

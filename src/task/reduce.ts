@@ -41,7 +41,7 @@ export function reduce(state: TaskState | null, event: TaskEvent): TaskState {
   return { ...next, ...changes(next, event) };
 }
 
-function initialState(data: EventData['task_started'], at: number): TaskState {
+export function initialState(data: EventData['task_started'], at: number): TaskState {
   return {
     v: 2,
     taskId: data.taskId,
