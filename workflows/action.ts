@@ -25,7 +25,7 @@ import type { ActionArgument } from './argument.ts';
 import { enterInbox, leaveInbox } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { answerDecisions, ignoreOf } from './decisions.ts';
-import { answerMessages, watchCancellation } from './requests.ts';
+import { answerMessages, requestCancel, watchCancellation } from './requests.ts';
 import { NOTES_PENDING_MAX, TaskLoop, pendingNotes } from './task-loop.ts';
 import { TaskRun } from './task-run.ts';
 
@@ -37,7 +37,7 @@ export async function action(argument: ActionArgument): Promise<TaskOutcome> {
   answerMessages(journal);
   const own = { journal, run };
   answerDecisions({ taskOf: () => own, status: () => statusOf(journal.state), ignore: ignoreOf(journal) });
-  watchCancellation(journal);
+  watchCancellation((message) => requestCancel(journal, message));
   return CancellationScope.nonCancellable(() => live(argument, journal, run));
 }
 

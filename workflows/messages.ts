@@ -4,7 +4,8 @@
  */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { DecisionMessage, DecisionReply } from '../src/task/approval.ts';
-import type { Resolution, TaskEvent } from '../src/task/event.ts';
+import type { Resolution } from '../src/task/event.ts';
+import type { JournalEntry } from '../src/task/procedure-event.ts';
 import type { TaskState } from '../src/task/state.ts';
 
 export interface CancelMessage {
@@ -43,7 +44,7 @@ export const resumeSignal = defineSignal<[CancelMessage?]>('resume');
 export const interruptUpdate = defineUpdate<MessageReply, [CancelMessage?]>('interruptTask');
 export const resumeUpdate = defineUpdate<MessageReply, [CancelMessage?]>('resumeTask');
 export const taskQuery = defineQuery<TaskState>('task');
-export const eventsQuery = defineQuery<TaskEvent[]>('events');
+export const eventsQuery = defineQuery<JournalEntry[]>('events');
 
 /** Search attributes, registered by the embedded server and by `holdfast migrate`. */
 export const SEARCH_ATTRIBUTES = {

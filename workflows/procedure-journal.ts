@@ -50,7 +50,7 @@ export class ProcedureJournal {
       this.state = start.state;
       this.events = start.events;
       this.#pending = start.pending;
-      this.#seq = newest(start.events)?.seq ?? start.state.seq;
+      this.#seq = start.events.at(-1)?.seq ?? start.state.seq;
       return;
     }
     const first: ProcedureEvent = { v: 1, seq: 1, at: workflowInfo().startTime.getTime(), ...start };
@@ -101,5 +101,3 @@ export class ProcedureJournal {
     this.#hints.changed(this.state.taskId, event.seq, this.#status());
   }
 }
-
-const newest = (events: readonly JournalEntry[]): JournalEntry | undefined => events.at(-1);

@@ -1,37 +1,21 @@
 /** How a procedure answers messages: those about all of it here, those about one step by that step's own journal. */
-import { setHandler } from '@temporalio/workflow';
-import type { TaskEvent } from '../src/task/event.ts';
-import { isOver } from '../src/task/procedure-state.ts';
+import { isOver } from '../src/task/phase.ts';
 import { statusOf } from '../src/task/view.ts';
 import { answerDecisions } from './decisions.ts';
-import {
-  cancelSignal,
-  cancelUpdate,
-  eventsQuery,
-  interruptSignal,
-  interruptUpdate,
-  resolveSignal,
-  resolveUpdate,
-  resumeSignal,
-  resumeUpdate,
-  taskQuery,
-} from './messages.ts';
 import type { MessageReply } from './messages.ts';
 import type { ProcedureRun } from './procedure-run.ts';
 import type { ProcedureStep } from './procedure-step.ts';
-import { fieldsOf, nameOf, requestResolve, whoAndWhy } from './requests.ts';
+import { answerRequests, fieldsOf, nameOf, replyWith, requestResolve, whoAndWhy } from './requests.ts';
 
 export function answerProcedureMessages(run: ProcedureRun): void {
-  setHandler(taskQuery, () => run.view());
-  setHandler(eventsQuery, () => run.journal.events as TaskEvent[]);
-  setHandler(cancelSignal, (message) => void requestCancel(run, message));
-  setHandler(cancelUpdate, (message) => requestCancel(run, message));
-  setHandler(resolveSignal, (message) => void requestStepResolve(run, message));
-  setHandler(resolveUpdate, (message) => requestStepResolve(run, message));
-  setHandler(interruptSignal, (message) => void requestInterrupt(run, message));
-  setHandler(interruptUpdate, (message) => requestInterrupt(run, message));
-  setHandler(resumeSignal, (message) => void requestResume(run, message));
-  setHandler(resumeUpdate, (message) => requestResume(run, message));
+  answerRequests({
+    state: () => run.view(),
+    events: () => run.journal.events,
+    cancel: (message) => requestCancel(run, message),
+    resolve: (message) => requestStepResolve(run, message),
+    interrupt: (message) => requestInterrupt(run, message),
+    resume: (message) => requestResume(run, message),
+  });
   answerDecisions({
     taskOf: (callId) => stepOfCall(run, callId),
     status: () => statusOf(run.view()),
@@ -98,9 +82,5 @@ const openSteps = (run: ProcedureRun): ProcedureStep[] =>
   [...run.steps.values()].filter((step) => !step.isFinished);
 
 function reply(run: ProcedureRun, code: MessageReply['code']): MessageReply {
-  return {
-    accepted: code === 'requested' || code === 'already_requested',
-    code,
-    status: statusOf(run.view()),
-  };
+  return replyWith(code, run.view());
 }

@@ -9,13 +9,14 @@
  * 4. The end is written once nothing is left to undo, or a person said that it stays.
  * 5. A run continues as new only while no activity is under way; everything above goes on after it.
  */
-import { allHandlersFinished, condition, sleep } from '@temporalio/workflow';
+import { allHandlersFinished, condition } from '@temporalio/workflow';
 import type { StepStart } from '../src/task/activity-api.ts';
 import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
-import { isOver, isStopped } from '../src/task/procedure-state.ts';
+import { isOver } from '../src/task/phase.ts';
+import { isStopped } from '../src/task/procedure-state.ts';
 import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
 import { returnedEnd, stoppedEnd, viewOf } from '../src/task/procedure-view.ts';
 import type { TaskState } from '../src/task/state.ts';
@@ -27,7 +28,7 @@ import { ProcedureJournal } from './procedure-journal.ts';
 import type { ProcedureJournalSnapshot } from './procedure-journal.ts';
 import { ProcedureStep } from './procedure-step.ts';
 import type { StepSnapshot } from './procedure-step.ts';
-import { ledgerActivities, procedureLedgerActivities } from './steps.ts';
+import { ledgerActivities, pauseForLedger, procedureLedgerActivities } from './steps.ts';
 import { NOTES_PENDING_MAX } from './task-loop.ts';
 
 export interface ProcedureSnapshot {
@@ -36,16 +37,13 @@ export interface ProcedureSnapshot {
   isInInbox: boolean;
 }
 
-/** The ledger is away: how long until it is tried again, doubling. */
-const RETRY_INITIAL_MS = 1_000;
-const RETRY_MAXIMUM_MS = 60_000;
-
 export class ProcedureRun {
   readonly journal: ProcedureJournal;
   readonly items: ProcedureItems;
   /** Of those that are under way, have an effect, or were begun in this run. */
   readonly steps = new Map<string, ProcedureStep>();
   #underWay = 0;
+  #flushesLostInARow = 0;
   #isInInbox: boolean;
   #defect: { error: unknown } | null = null;
 
@@ -167,7 +165,7 @@ export class ProcedureRun {
       const request = { plan: this.#plan(), taskId, ordinal, end: phase.end, result, journal };
       const answer = await procedureLedgerActivities.endProcedure(request).catch(() => null);
       if (answer === null) {
-        await pause(failures);
+        await pauseForLedger(failures);
         continue;
       }
       this.journal.audited(journal);
@@ -206,7 +204,7 @@ export class ProcedureRun {
     };
   }
 
-  async #flush(failures = 0): Promise<void> {
+  async #flush(): Promise<void> {
     const notes = this.journal.unaudited();
     const { plan, taskId } = this.state;
     if (plan === null) return;
@@ -216,8 +214,14 @@ export class ProcedureRun {
       .then(() => true)
       .catch(() => false)
       .finally(() => (this.#underWay -= 1));
-    if (isTaken) this.journal.audited(notes);
-    else await pause(failures);
+    if (isTaken) {
+      this.#flushesLostInARow = 0;
+      this.journal.audited(notes);
+      return;
+    }
+    const lostBefore = this.#flushesLostInARow;
+    this.#flushesLostInARow += 1;
+    await pauseForLedger(lostBefore);
   }
 
   #go(step: ProcedureStep): void {
@@ -288,8 +292,4 @@ export class ProcedureRun {
   #toldStatus(): string {
     return this.state.phase.kind === 'finished' ? 'running' : statusOf(this.view());
   }
-}
-
-async function pause(failures: number): Promise<void> {
-  await sleep(Math.min(RETRY_INITIAL_MS * 2 ** Math.min(failures, 10), RETRY_MAXIMUM_MS));
 }

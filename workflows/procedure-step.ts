@@ -1,6 +1,5 @@
 /** One step of a procedure: a task's core of its own (S2 to S7), under the procedure's task. */
 import type { StepStart } from '../src/task/activity-api.ts';
-import type { JsonObject } from '../src/task/json.ts';
 import type { Json } from '../src/task/json.ts';
 import type { ItemOutcome } from '../src/task/procedure-event.ts';
 import type { TaskState } from '../src/task/state.ts';
@@ -51,7 +50,7 @@ export class ProcedureStep {
             },
             heard,
           );
-    const input: JsonObject | Json = 'journal' in begun ? begun.input : begun.start.args;
+    const input = 'journal' in begun ? begun.input : begun.start.args;
     this.run = new TaskRun(this.journal, input, { step: begun.start });
     this.#loop = new TaskLoop(this.journal, this.run, { showInInbox, isOver: () => this.isFinished });
   }

@@ -5,14 +5,7 @@
  * The user's code is run from the top over what is on record whenever the run continues as new; what it was told before
  * it is told again in the same order, and nothing is done twice (S3.6). It is bundled with this file (worker/workflow-source.ts).
  */
-import {
-  CancellationScope,
-  condition,
-  continueAsNew,
-  isCancellation,
-  sleep,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { CancellationScope, condition, continueAsNew, sleep, workflowInfo } from '@temporalio/workflow';
 import type { BareStart } from '../src/task/activity-api.ts';
 import type { Json, JsonObject } from '../src/task/json.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
@@ -25,6 +18,7 @@ import type { AnyCode } from './procedure-handle.ts';
 import { answerProcedureMessages, requestCancel } from './procedure-messages.ts';
 import { ProcedureRun } from './procedure-run.ts';
 import type { ProcedureSnapshot } from './procedure-run.ts';
+import { watchCancellation } from './requests.ts';
 import { ledgerActivities } from './steps.ts';
 
 /** The workflow's one argument. `carried` is set by its own continue-as-new alone. */
@@ -40,10 +34,7 @@ export function procedureWorkflow(exported: Readonly<Record<string, unknown>>) {
     refuseMisuse(argument);
     const run = new ProcedureRun(argument.carried ?? startOf(argument));
     answerProcedureMessages(run);
-    CancellationScope.current().cancelRequested.catch((error: unknown) => {
-      if (!isCancellation(error)) throw error;
-      requestCancel(run, { by: 'temporal' });
-    });
+    watchCancellation((message) => requestCancel(run, message));
     return CancellationScope.nonCancellable(() => new Pass(run, argument, exported).live());
   };
 }

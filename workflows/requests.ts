@@ -5,6 +5,9 @@
 import { CancellationScope, isCancellation, setHandler } from '@temporalio/workflow';
 import type { Resolution } from '../src/task/event.ts';
 import type { StoredResult } from '../src/task/outcome.ts';
+import { isOver } from '../src/task/phase.ts';
+import type { JournalEntry } from '../src/task/procedure-event.ts';
+import type { TaskState } from '../src/task/state.ts';
 import { statusOf } from '../src/task/view.ts';
 import type { Journal } from './journal.ts';
 import {
@@ -24,30 +27,52 @@ import type { MessageReply } from './messages.ts';
 const NAME_CHARS_MAX = 255;
 const TEXT_CHARS_MAX = 1_000;
 
-export function answerMessages(journal: Journal): void {
-  setHandler(taskQuery, () => journal.state);
-  setHandler(eventsQuery, () => journal.events);
-  setHandler(cancelSignal, (message) => void requestCancel(journal, message));
-  setHandler(cancelUpdate, (message) => requestCancel(journal, message));
-  setHandler(resolveSignal, (resolution) => void requestResolve(journal, resolution));
-  setHandler(resolveUpdate, (resolution) => requestResolve(journal, resolution));
-  setHandler(interruptSignal, (message) => void requestInterrupt(journal, message));
-  setHandler(interruptUpdate, (message) => requestInterrupt(journal, message));
-  setHandler(resumeSignal, (message) => void requestResume(journal, message));
-  setHandler(resumeUpdate, (message) => requestResume(journal, message));
+/** What the messages are about: the one task of workflow `action`, or a procedure. */
+export interface RequestRoute {
+  state(): TaskState;
+  events(): JournalEntry[];
+  cancel(message: unknown): MessageReply;
+  resolve(message: unknown): MessageReply;
+  interrupt(message: unknown): MessageReply;
+  resume(message: unknown): MessageReply;
 }
 
-export function watchCancellation(journal: Journal): void {
+export function answerRequests(route: RequestRoute): void {
+  setHandler(taskQuery, () => route.state());
+  setHandler(eventsQuery, () => route.events());
+  setHandler(cancelSignal, (message) => void route.cancel(message));
+  setHandler(cancelUpdate, (message) => route.cancel(message));
+  setHandler(resolveSignal, (message) => void route.resolve(message));
+  setHandler(resolveUpdate, (message) => route.resolve(message));
+  setHandler(interruptSignal, (message) => void route.interrupt(message));
+  setHandler(interruptUpdate, (message) => route.interrupt(message));
+  setHandler(resumeSignal, (message) => void route.resume(message));
+  setHandler(resumeUpdate, (message) => route.resume(message));
+}
+
+export function answerMessages(journal: Journal): void {
+  answerRequests({
+    state: () => journal.state,
+    events: () => journal.events,
+    cancel: (message) => requestCancel(journal, message),
+    resolve: (message) => requestResolve(journal, message),
+    interrupt: (message) => requestInterrupt(journal, message),
+    resume: (message) => requestResume(journal, message),
+  });
+}
+
+/** The engine's own cancellation, as a message from it. */
+export function watchCancellation(cancel: (message: { by: string }) => unknown): void {
   CancellationScope.current().cancelRequested.catch((error: unknown) => {
     if (!isCancellation(error)) throw error;
-    requestCancel(journal, { by: 'temporal' });
+    cancel({ by: 'temporal' });
   });
 }
 
 /** S7.4: intent is recorded and acknowledged as such; a second or a late one changes nothing. */
-function requestCancel(journal: Journal, message: unknown): MessageReply {
+export function requestCancel(journal: Journal, message: unknown): MessageReply {
   const { state } = journal;
-  if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
+  if (isOver(state)) return reply(journal, 'already_ended');
   if (state.cancelRequested) return reply(journal, 'already_requested');
   journal.append({ type: 'cancel_requested', data: whoAndWhy(message) });
   return reply(journal, 'requested');
@@ -56,7 +81,7 @@ function requestCancel(journal: Journal, message: unknown): MessageReply {
 /** S7.1: an overlay over whatever the task is doing; a second one changes nothing. */
 function requestInterrupt(journal: Journal, message: unknown): MessageReply {
   const { state } = journal;
-  if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
+  if (isOver(state)) return reply(journal, 'already_ended');
   if (state.interrupted) return reply(journal, 'already_requested');
   journal.append({ type: 'interrupted', data: whoAndWhy(message) });
   return reply(journal, 'requested');
@@ -65,7 +90,7 @@ function requestInterrupt(journal: Journal, message: unknown): MessageReply {
 /** S7.1: back to what is underneath. */
 function requestResume(journal: Journal, message: unknown): MessageReply {
   const { state } = journal;
-  if (state.phase.kind === 'ended' || state.phase.kind === 'finished') return reply(journal, 'already_ended');
+  if (isOver(state)) return reply(journal, 'already_ended');
   if (!state.interrupted) return reply(journal, 'not_interrupted');
   journal.append({ type: 'resumed', data: { by: nameOf(fieldsOf(message)['by']) } });
   return reply(journal, 'requested');
@@ -74,7 +99,7 @@ function requestResume(journal: Journal, message: unknown): MessageReply {
 /** S3.5: only a task in `needs_attention` takes a resolution; anything else is journaled as ignored. */
 export function requestResolve(journal: Journal, message: unknown): MessageReply {
   const { phase } = journal.state;
-  if (phase.kind === 'ended' || phase.kind === 'finished') return reply(journal, 'already_ended');
+  if (isOver(journal.state)) return reply(journal, 'already_ended');
   const resolution = resolutionOf(message);
   // An approval that nobody gave can't have been applied.
   const isSense = !(
@@ -130,9 +155,13 @@ export function nameOf(value: unknown): string {
 }
 
 function reply(journal: Journal, code: MessageReply['code']): MessageReply {
+  return replyWith(code, journal.state);
+}
+
+export function replyWith(code: MessageReply['code'], state: TaskState): MessageReply {
   return {
     accepted: code === 'requested' || code === 'already_requested',
     code,
-    status: statusOf(journal.state),
+    status: statusOf(state),
   };
 }

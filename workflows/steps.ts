@@ -10,6 +10,7 @@ import {
   TimeoutFailure,
   proxyActivities,
   proxyLocalActivities,
+  sleep,
 } from '@temporalio/workflow';
 import type { ProcedureActivities, TaskActivities } from '../src/task/activity-api.ts';
 import type { Failure } from '../src/task/failure.ts';
@@ -20,6 +21,8 @@ import type { Plan } from '../src/task/plan.ts';
 const MARGIN_MS = 10_000;
 /** Ledger work only: closing, resolving, planning, recording. */
 const LEDGER_STEP_MS = 30_000;
+const LEDGER_RETRY_INITIAL_MS = 1_000;
+const LEDGER_RETRY_MAXIMUM_MS = 60_000;
 const IN_ACTIVITY_VERIFY_MS = 3_000;
 
 /** The longest one attempt may take in the worker: a lookup and the execution, one attempt deadline each, then verify. */
@@ -68,6 +71,13 @@ export const procedureLedgerActivities = proxyActivities<ProcedureActivities>({
   startToCloseTimeout: LEDGER_STEP_MS,
   retry: { maximumAttempts: 1 },
 });
+
+/** The ledger is away: until it is tried again, ever later. */
+export function pauseForLedger(failuresBefore: number): Promise<void> {
+  return sleep(
+    Math.min(LEDGER_RETRY_INITIAL_MS * 2 ** Math.min(failuresBefore, 10), LEDGER_RETRY_MAXIMUM_MS),
+  );
+}
 
 /** The engine gave a step's activity back without an answer. */
 export function stepLost(attempt: number | null, error: unknown): NewEvent {

@@ -4,7 +4,7 @@
  * Each promise made here costs a stack trace (the SDK keeps one for every promise of a workflow), which is most of what
  * a task's own code costs its worker: so callbacks where `async` would only pass a promise on.
  */
-import { CancellationScope, condition, sleep } from '@temporalio/workflow';
+import { CancellationScope, condition } from '@temporalio/workflow';
 import type { AuditNote, BareStart, StepAnswer, StepStart } from '../src/task/activity-api.ts';
 import { opened } from '../src/task/approval-state.ts';
 import { backoffDelayMs, decide } from '../src/task/decide.ts';
@@ -20,6 +20,7 @@ import {
   firstStepActivities,
   inlineActivities,
   ledgerActivities,
+  pauseForLedger,
   stepLost,
 } from './steps.ts';
 
@@ -30,10 +31,6 @@ type CloseVerdict = Extract<Verdict, { do: 'close' }>;
 type BackoffVerdict = Extract<Verdict, { do: 'backoff' }>;
 type ResolveVerdict = Extract<Verdict, { do: 'resolve' }>;
 type EndVerdict = Extract<Verdict, { do: 'end' }>;
-
-/** The ledger is away: how long until the notes are tried again, doubling. */
-const NOTES_RETRY_INITIAL_MS = 1_000;
-const NOTES_RETRY_MAXIMUM_MS = 60_000;
 
 export class TaskRun {
   private readonly journal: Journal;
@@ -114,9 +111,9 @@ export class TaskRun {
     } catch {
       // Lost: the notes are still the journal's.
     }
-    const retryMs = NOTES_RETRY_INITIAL_MS * 2 ** Math.min(this.notesLostInARow, 10);
+    const lostBefore = this.notesLostInARow;
     this.notesLostInARow += 1;
-    await sleep(Math.min(retryMs, NOTES_RETRY_MAXIMUM_MS));
+    await pauseForLedger(lostBefore);
     return false;
   }
 

@@ -1,6 +1,7 @@
 /** `task show`: a task's journal as a timeline a person can read: what was checked, sent, verified, retried, undone, when. */
 import type { TaskEvent } from '../task/event.ts';
 import type { Plan } from '../task/plan.ts';
+import type { JournalEntry } from '../task/procedure-event.ts';
 import type { OperationOutcome, TaskEnd } from '../task/outcome.ts';
 import { procedureLine, stepOf } from './procedure-timeline.ts';
 import { humanDuration } from './terminal.ts';
@@ -13,10 +14,10 @@ export interface TimelineRow {
   detail: string;
 }
 
-export function timelineOf(events: readonly TaskEvent[]): TimelineRow[] {
+export function timelineOf(events: readonly JournalEntry[]): TimelineRow[] {
   const start = events[0]?.at ?? 0;
   return events.map((event) => {
-    const [what, detail] = procedureLine(event) ?? describe(event);
+    const [what, detail] = procedureLine(event) ?? describe(event as TaskEvent);
     const step = stepOf(event);
     const since = `+${humanDuration(event.at - start)}`;
     return { at: event.at, since, what: step === null ? what : `${step}: ${what}`, detail };

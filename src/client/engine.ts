@@ -6,7 +6,8 @@
  * is thrown: absence, closedness and silence of workers are answers.
  */
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
-import type { Resolution, TaskEvent } from '../task/event.ts';
+import type { Resolution } from '../task/event.ts';
+import type { JournalEntry } from '../task/procedure-event.ts';
 import type { Json } from '../task/json.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { Plan, PlanEdit } from '../task/plan.ts';
@@ -73,7 +74,7 @@ export interface TaskEngine {
   /** Record and state, asked for together. */
   sight(taskId: string): Promise<EngineSight>;
   /** The journal; null when no worker answered in time. */
-  events(taskId: string): Promise<TaskEvent[] | null>;
+  events(taskId: string): Promise<JournalEntry[] | null>;
   /**
    * Long-polls until the workflow closed, at most until `deadline` (ms since the epoch). Needs no worker. An aborted
    * signal ends the poll as the deadline does, over a native connection perhaps not before it.

@@ -7,7 +7,7 @@
  */
 import type { JsonObject } from '../task/json.ts';
 import type { Json } from '../task/json.ts';
-import type { TaskEvent } from '../task/event.ts';
+import type { JournalEntry } from '../task/procedure-event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { DecisionCode, DecisionKind, OpenApproval } from '../task/approval.ts';
 import type { Principal } from '../task/plan.ts';
@@ -43,7 +43,7 @@ export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
 }
 
 export interface TaskDetail extends TaskAnswer {
-  events: TaskEvent[];
+  events: JournalEntry[];
   attempts: AttemptView[];
   /** A procedure's, in the order they began; empty for a task of one action, and where no worker could be asked. */
   steps: StepView[];

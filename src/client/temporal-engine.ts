@@ -36,7 +36,8 @@ import {
 } from '../../workflows/messages.ts';
 import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
-import type { Resolution, TaskEvent } from '../task/event.ts';
+import type { Resolution } from '../task/event.ts';
+import type { JournalEntry } from '../task/procedure-event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { PlanEdit } from '../task/plan.ts';
 import type { Plan } from '../task/plan.ts';
@@ -170,7 +171,7 @@ export class TemporalEngine implements TaskEngine {
     }
   }
 
-  async events(taskId: string): Promise<TaskEvent[] | null> {
+  async events(taskId: string): Promise<JournalEntry[] | null> {
     try {
       return await this.#within(READ_DEADLINE_MS, () => this.#handle(taskId).query(eventsQuery));
     } catch {

@@ -40,6 +40,6 @@ export function isExecution(step: Step): boolean {
 }
 
 /** How it ends is decided, whether or not it has been said. */
-export function isOver({ phase }: TaskState): boolean {
+export function isOver({ phase }: { phase: { kind: string } }): boolean {
   return phase.kind === 'finished' || phase.kind === 'ended';
 }

@@ -13,6 +13,7 @@
 import type { ItemOutcome, ProcedureEvent, ProcedureEventData, UndoReason } from './procedure-event.ts';
 import type { Json } from './json.ts';
 import type { StoredResult, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
+import { isOver } from './phase.ts';
 import type { Plan } from './plan.ts';
 
 /** A step, sleep or child the code asked for. */
@@ -205,8 +206,4 @@ function told(state: ProcedureState, step: string, outcome: ItemOutcome): Partia
 /** Whether the code goes no further (S6.3). */
 export function isStopped({ phase, failure, cancelRequested }: ProcedureState): boolean {
   return cancelRequested || failure !== null || phase.kind === 'undoing' || isOver({ phase });
-}
-
-export function isOver({ phase }: Pick<ProcedureState, 'phase'>): boolean {
-  return phase.kind === 'finished' || phase.kind === 'ended';
 }

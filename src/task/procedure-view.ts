@@ -1,6 +1,6 @@
 /** What a procedure says about itself, in the words of a task: whoever reads a task reads a procedure. Pure. */
 import type { TaskEffect, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
-import { EXECUTE } from './phase.ts';
+import { EXECUTE, isOver } from './phase.ts';
 import type { ProcedureState } from './procedure-state.ts';
 import { initialState } from './reduce.ts';
 import type { Phase, StepView, TaskState } from './state.ts';
@@ -81,10 +81,9 @@ function stopCause(
  * the one step that is under way, if there is just one.
  */
 export function viewOf(state: ProcedureState, steps: readonly TaskState[]): TaskState {
-  const open = steps.filter(({ phase }) => phase.kind !== 'finished' && phase.kind !== 'ended');
+  const open = steps.filter((step) => !isOver(step));
   const shown = open.find(isPersonAwaited) ?? (open.length === 1 ? open[0] : undefined);
-  const isOver = state.phase.kind === 'finished' || state.phase.kind === 'ended';
-  const focus = isOver ? undefined : shown;
+  const focus = isOver(state) ? undefined : shown;
   const { taskId, procedure, ordinal, plan, startedAt } = state;
   const begun = { taskId, action: procedure, ordinal, plan };
   return {
@@ -96,7 +95,7 @@ export function viewOf(state: ProcedureState, steps: readonly TaskState[]): Task
     startedAt,
     updatedAt: state.updatedAt,
     phase: focus?.phase ?? phaseOf(state),
-    inDoubt: !isOver && steps.some((step) => effectOf(step) !== 'none'),
+    inDoubt: !isOver(state) && steps.some((step) => effectOf(step) !== 'none'),
     cancelRequested: state.cancelRequested,
     interrupted: state.interrupted,
     answers: steps.flatMap(({ answers }) => answers),
