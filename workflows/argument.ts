@@ -1,4 +1,4 @@
-/** What workflow `action` is started with, and what of that is misuse (interfaces.md "Workflow action"). */
+/** What workflows `action` and `procedure` are started with, and what of that is misuse (interfaces.md "Workflow action"). */
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
 import type { BareStart } from '../src/task/activity-api.ts';
 import type { Json } from '../src/task/json.ts';
@@ -22,12 +22,12 @@ interface PlannedArgument {
 export function refuseMisuse(argument: unknown): asserts argument is ActionArgument {
   if (workflowInfo().retryPolicy !== undefined) {
     throw misuse(
-      'workflow action refuses a retry policy on the workflow: retries belong to the task (start it without `retry`)',
+      `workflow ${workflowInfo().workflowType} refuses a retry policy on the workflow: retries belong to the task (start it without \`retry\`)`,
     );
   }
   if (!isObject(argument) || argument['v'] !== 1 || !(isPlanned(argument) || isBare(argument))) {
     throw misuse(
-      'workflow action takes {v: 1, plan, input, ordinal} or {v: 1, action, input, key?, principal: {tenant, subject, roles}}',
+      `workflow ${workflowInfo().workflowType} takes {v: 1, plan, input, ordinal} or {v: 1, action, input, key?, principal: {tenant, subject, roles}}`,
     );
   }
 }

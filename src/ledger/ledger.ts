@@ -21,6 +21,9 @@ import type { Json, JsonObject } from '../task/json.ts';
 import type { StoredResult, TaskEnd } from '../task/outcome.ts';
 import type { EffectClass, PlanEdit } from '../task/plan.ts';
 import type { Reservation } from '../task/reservation.ts';
+import type { Alert, Outbox } from './alert.ts';
+
+export type { Alert, AlertState, OutboxMessage, StoredAlert } from './alert.ts';
 
 export type RowState =
   | 'reserved'
@@ -111,25 +114,6 @@ export type ClaimAnswer =
   | { kind: 'closed'; row: OperationRow };
 
 export type Written = { kind: 'written'; row: OperationRow } | { kind: 'stale'; row: OperationRow };
-
-/** A message for a person, committed with the state it announces (S6.5, S9). */
-export interface Alert {
-  type:
-    | 'verify_failed'
-    | 'needs_attention'
-    | 'rollback_failed'
-    | 'possible_duplicate'
-    | 'approval_expired'
-    | 'approval_reminder'
-    | 'approval_expiring'
-    | 'sla_missed';
-  taskId: string;
-  operationId: string;
-  tenant: string;
-  action: string;
-  message: string;
-  data: JsonObject;
-}
 
 export interface RollbackClaimRequest {
   parentOperationId: string;
@@ -280,31 +264,6 @@ export interface AuditEntry {
   hash: string;
 }
 
-export interface OutboxMessage {
-  id: number;
-  alert: Alert;
-  createdAt: number;
-  attempts: number;
-  /** Proof of the claim; `markSent` and `giveBack` need it. */
-  token: string;
-}
-
-/** `waiting`: to be delivered, or being. `dead`: given up after too many tries, until a person says `redeliver`. */
-export type AlertState = 'waiting' | 'sent' | 'dead';
-
-/** An alert as the outbox keeps it, with what became of its delivery. */
-export interface StoredAlert extends Alert {
-  id: number;
-  state: AlertState;
-  createdAt: number;
-  sentAt: number | null;
-  deadAt: number | null;
-  /** Deliveries begun since it was written or last asked for again. */
-  attempts: number;
-  /** Why the newest try failed. */
-  lastError: string | null;
-}
-
 /** A standing rule as it is made (S4.5); its id is drawn by whoever makes it, so that making it twice makes one. */
 export type NewStandingRule = Omit<StandingRule, 'madeAt' | 'expiresAt' | 'revoked'> & { termMs: number };
 
@@ -318,7 +277,7 @@ export interface ListFilter {
   before?: number;
 }
 
-export interface Ledger extends Transitions {
+export interface Ledger extends Transitions, Outbox {
   readonly kind: 'sqlite' | 'postgres';
   /** S2.8: all of `work` in one transaction; `tx` is the open Kysely transaction for the user's own statements. */
   transaction<T>(work: (transitions: Transitions, tx: unknown) => Promise<T>): Promise<T>;
@@ -371,26 +330,6 @@ export interface Ledger extends Transitions {
   getPayload(tenant: string, sha256: string): Promise<string | null>;
   /** S8.3: true and remembered when `fence` is the newest seen for `resource`; false when a newer one was. */
   advanceFence(resource: string, fence: number): Promise<boolean>;
-  /** S9: claims up to `limit` messages that are due for `leaseMs`. */
-  claimOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]>;
-  markSent(id: number, token: string): Promise<boolean>;
-  /** Due again after `delayMs`. `error` null: it was not tried, and the claim counts as no attempt. */
-  giveBack(id: number, token: string, error: string | null, delayMs: number): Promise<boolean>;
-  /** A dead letter from now on: no relay claims it. */
-  bury(id: number, token: string, error: string): Promise<boolean>;
-  /** Milliseconds until a message may be claimed, 0 where one may now; null when none waits. Changes nothing. */
-  outboxDueMs(): Promise<number | null>;
-  /** Has one alert (`id`, also a sent one), or every dead one, delivered again under its own id; audited. Answers the ids. */
-  redeliver(request: { tenant: string; id?: number; by: string }): Promise<number[]>;
-  /** Newest first. */
-  alerts(filter: {
-    tenant: string;
-    taskId?: string;
-    state?: AlertState;
-    limit?: number;
-  }): Promise<StoredAlert[]>;
-  /** Called once after each transaction of this process that wrote to the outbox. */
-  onOutbox(listener: () => void): () => void;
   now(): Promise<number>;
   /** Throws `ledger_unavailable` or `ledger_unsuitable`; answers the schema version. */
   check(): Promise<{ version: number }>;

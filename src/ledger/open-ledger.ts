@@ -7,6 +7,7 @@ import * as close from './close.ts';
 import { advanceFence } from './fence.ts';
 import type { Ledger, LedgerOptions, Transitions } from './ledger.ts';
 import { SCHEMA_VERSION, migrate, schemaVersion } from './migrations.ts';
+import type { Outbox } from './alert.ts';
 import * as outbox from './outbox.ts';
 import { getPayload, putPayload } from './payload.ts';
 import { PostgresStore } from './postgres-store.ts';
@@ -173,11 +174,6 @@ function readsOver(read: Read, queries: Queries, store: Pick<Store, 'now'>) {
   } satisfies Partial<Ledger>;
 }
 
-type OutboxMethods = Pick<
-  Ledger,
-  'claimOutbox' | 'markSent' | 'giveBack' | 'bury' | 'outboxDueMs' | 'redeliver' | 'alerts'
->;
-
 interface OutboxPlace {
   store: Store;
   run: Run;
@@ -186,7 +182,7 @@ interface OutboxPlace {
   announce: () => void;
 }
 
-function outboxOver({ store, run, inTransaction, read, announce }: OutboxPlace): OutboxMethods {
+function outboxOver({ store, run, inTransaction, read, announce }: OutboxPlace): Omit<Outbox, 'onOutbox'> {
   return {
     claimOutbox: (limit, leaseMs) =>
       inTransaction((tx) => outbox.claimOutbox(tx, store.kind, limit, leaseMs), 'report'),
