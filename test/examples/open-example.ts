@@ -3,7 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { createTestHoldfast } from '../../src/testing/index.ts';
 import type { TestHoldfastOptions, TestServer } from '../../src/testing/index.ts';
 import type { Action, ActionContract, ActionHandlers } from '../../src/index.ts';
-import type { DecisionAnswer, DecisionInput, TaskAnswer } from '../../src/client/task-client.ts';
+import type {
+  DecisionAnswer,
+  DecisionInput,
+  ResolutionInput,
+  TaskAnswer,
+} from '../../src/client/task-client.ts';
 import type { JsonObject } from '../../src/task/json.ts';
 import type { z } from 'zod';
 import type { Kysely, Transaction } from 'kysely';
@@ -15,7 +20,10 @@ export interface OpenExample<Tables> {
   call(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
   start(action: string, args: JsonObject, key?: string): Promise<TaskAnswer>;
   wait(taskId: string): Promise<TaskAnswer>;
+  /** How it stands now, and the attempts begun so far. */
+  peek(taskId: string): Promise<{ status: string; attempts: number }>;
   cancel(taskId: string): Promise<void>;
+  resolve(taskId: string, resolution: ResolutionInput): Promise<void>;
   /** As somebody else of the tenant. */
   decide(taskId: string, subject: string, roles: string[], decision: DecisionInput): Promise<DecisionAnswer>;
   /** The example's own tables, in a transaction of the ledger. */
@@ -49,6 +57,11 @@ export async function openExample<Tables = unknown>(
     },
     decide: (taskId, subject, roles, decision) =>
       client.decide(taskId, { ...principal, subject, roles }, decision),
+    peek: async (taskId) => {
+      const { status, attempts } = await client.detail(taskId, principal);
+      return { status, attempts: attempts.length };
+    },
+    resolve: async (taskId, resolution) => void (await client.resolve(taskId, principal, resolution)),
     cancel: async (taskId) => void (await client.cancel(taskId, principal)),
     tables: (work) => ledger.transaction((_transitions, tx) => work(tx as Transaction<Tables>)),
     alerts: async (taskId) =>
