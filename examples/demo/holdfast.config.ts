@@ -1,12 +1,11 @@
-// What `holdfast demo` runs: the actions of the other examples, together.
+// What `holdfast demo` offers: the same actions, and a procedure whose code is bundled when its worker starts.
 import { defineConfig } from '../../src/index.ts';
-import { post } from '../chat-post/handlers.ts';
-import { warehouseReservation } from '../inventory/warehouse-handlers.ts';
-import { charge } from '../provider/handlers.ts';
-import { transfer } from '../transfer/handlers.ts';
-import { migrateTransfer } from '../transfer/tables.ts';
+import { bookCargo } from '../cargo/actions.ts';
+import { actions as cargoActions } from '../cargo/handlers.ts';
+import withoutProcedures from './actions.config.ts';
 
 export default defineConfig({
-  actions: [warehouseReservation, transfer, charge, post],
-  setup: migrateTransfer,
+  ...withoutProcedures,
+  actions: [...withoutProcedures.actions, ...cargoActions],
+  procedures: { code: '../cargo/procedures.ts', contracts: [bookCargo] },
 });

@@ -3,6 +3,8 @@ import Database from 'better-sqlite3';
 import { result } from './chapter.ts';
 import type { Chapter } from './chapter.ts';
 import { cancelledUnderWay, somebodyApproves, somebodyEdits } from './people-chapters.ts';
+import { rehearsed } from './rehearsal-chapter.ts';
+import { sagaUndone } from './saga-chapter.ts';
 import type { Stage } from './stage.ts';
 import { callTool } from './tool-call.ts';
 import { until } from './until.ts';
@@ -190,5 +192,7 @@ export const CHAPTERS: readonly Chapter[] = [
   somebodyApproves,
   somebodyEdits,
   cancelledUnderWay,
+  sagaUndone,
+  rehearsed,
   auditHolds,
 ];

@@ -15,6 +15,7 @@ import { openLedger } from '../../ledger/open-ledger.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { createLogger, loadConfig, openHoldfast } from '../../../worker/index.ts';
 import type { HoldfastClient } from '../../client/index.ts';
+import type { Action } from '../../contract/implement-action.ts';
 import { startChild } from './child.ts';
 import type { DemoChild } from './child.ts';
 
@@ -29,13 +30,17 @@ export interface Stage {
   chat: OutsideService;
   /** For the people who decide: not the connection that asked. */
   decisions: Pick<HoldfastClient, 'decide'>;
-  startWorker(): Promise<DemoChild>;
+  freight: OutsideService;
+  /** With `procedures` it has their code too, which takes some seconds to bundle. */
+  startWorker(config?: 'actions' | 'procedures'): Promise<DemoChild>;
+  /** For this process, not for the worker: one that keeps its promise, and one that does not. */
+  rehearsedActions(): Promise<{ right: Action; careless: Action }>;
   close(): Promise<void>;
 }
 
 /** A service outside: its own books are the demo's only judge of what really happened. */
 export interface OutsideService {
-  books(): Promise<Record<string, number>>;
+  books<Books extends object = Record<string, number>>(): Promise<Books>;
   behave(behaviour: 'normal' | 'hold' | 'wrong', times?: number): Promise<void>;
   release(): Promise<void>;
 }
@@ -82,8 +87,8 @@ async function build(
     closers.push(() => started.kill());
     return started;
   };
-  const [warehouse, provider, chat] = await Promise.all(
-    ['inventory', 'provider', 'chat-post'].map(async (name) =>
+  const [warehouse, provider, chat, freight] = await Promise.all(
+    ['inventory', 'provider', 'chat-post', 'cargo'].map(async (name) =>
       child(join(EXAMPLES, name, `service.${EXTENSION}`), [String(await freePort())], process.env),
     ),
   );
@@ -92,12 +97,13 @@ async function build(
     HOLDFAST_WAREHOUSE_URL: warehouse?.ready.url ?? '',
     HOLDFAST_PROVIDER_URL: provider?.ready.url ?? '',
     HOLDFAST_CHAT_URL: chat?.ready.url ?? '',
+    HOLDFAST_FREIGHT_URL: freight?.ready.url ?? '',
   };
   const ledger = await openLedger({ url: env.HOLDFAST_DATABASE_URL });
   closers.push(() => ledger.close());
   await ledger.migrate();
   const gateway = await child(MAIN, ['gateway'], env);
-  say(`gateway, warehouse, payment provider and chat service are up; the gateway is ${gateway.ready.url}`);
+  say(`the gateway is ${gateway.ready.url}; warehouse, payment provider, chat and freight desk are up`);
   const mcp = await connectMcp(`${gateway.ready.url}/mcp`);
   closers.push(() => mcp.close());
   const holdfast = await openQuietly(env);
@@ -113,10 +119,20 @@ async function build(
     provider: outside(env.HOLDFAST_PROVIDER_URL),
     chat: outside(env.HOLDFAST_CHAT_URL),
     decisions: holdfast.client,
-    startWorker: () => child(MAIN, ['worker'], env),
+    freight: outside(env.HOLDFAST_FREIGHT_URL),
+    startWorker: (config = 'actions') => child(MAIN, ['worker'], configured(env, CONFIG_OF[config])),
+    rehearsedActions: () => rehearsedActions(env),
     close,
   };
 }
+
+/** By what is run: workers to be killed do without the procedures, whose code takes a while to bundle. */
+const CONFIG_OF = { actions: 'actions', procedures: 'holdfast' } as const;
+
+const configured = (env: NodeJS.ProcessEnv, name: string): NodeJS.ProcessEnv => ({
+  ...env,
+  HOLDFAST_CONFIG: join(EXAMPLES, 'demo', `${name}.config.${EXTENSION}`),
+});
 
 const ledgerFileOf = (folder: string): string => join(folder, 'ledger.db');
 
@@ -131,6 +147,14 @@ function settingsOf(folder: string, { address, namespace }: { address: string; n
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: namespace,
   };
+}
+
+async function rehearsedActions(env: NodeJS.ProcessEnv): Promise<{ right: Action; careless: Action }> {
+  process.env['HOLDFAST_PROVIDER_URL'] = env['HOLDFAST_PROVIDER_URL']; // where the handlers look for it
+  const { actions } = await loadConfig({ env: configured(env, 'rehearsal') });
+  const [right, careless] = actions;
+  if (right === undefined || careless === undefined) throw new Error('two actions are rehearsed');
+  return { right, careless };
 }
 
 async function openQuietly(env: NodeJS.ProcessEnv) {
@@ -148,7 +172,7 @@ function outside(url: string): OutsideService {
     await fetch(`${url}/control/${name}`, { method: 'POST', body: JSON.stringify(body) });
   };
   return {
-    books: async () => (await (await fetch(`${url}/control/books`)).json()) as Record<string, number>,
+    books: async <Books extends object>() => (await (await fetch(`${url}/control/books`)).json()) as Books,
     behave: (behaviour, times) => control('behave', { behaviour, ...(times !== undefined && { times }) }),
     release: () => control('release', {}),
   };
