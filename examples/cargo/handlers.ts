@@ -17,7 +17,7 @@ import { bookCarrier, reserveFunds, reserveSlot } from './actions.ts';
 import type { Asked, BookName, Entry } from './service.ts';
 
 const at = (path: string): string =>
-  `${process.env['HOLDFAST_FREIGHT_URL'] ?? 'http://127.0.0.1:7414'}/${path}`;
+  `${process.env['HOLDFAST_FREIGHT_URL'] ?? 'http://127.0.0.1:7417'}/${path}`;
 
 /** Everything but the look-up, for any of the desk's books. */
 function entryIn(book: BookName) {

@@ -9,7 +9,7 @@
  *   GET  /:book/:id          200 Entry | 404
  *   POST /:book/:id/release  gives it back → 200; again: 200; 409 while a booking stands on it
  *
- * Run it: `npx node examples/cargo/service.ts [port]` (default 7414). How to make it misbehave: ../service-kit.ts.
+ * Run it: `npx node examples/cargo/service.ts [port]` (default 7417). How to make it misbehave: ../service-kit.ts.
  */
 import { fileURLToPath } from 'node:url';
 import { startService } from '../service-kit.ts';
@@ -164,6 +164,6 @@ function refused(status: number, error: string): Reply {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { url } = await startFreightDesk(Number(process.argv[2] ?? 7414));
+  const { url } = await startFreightDesk(Number(process.argv[2] ?? 7417));
   console.log(`freight desk listens on ${url}`);
 }
