@@ -5,13 +5,17 @@ import { fileURLToPath } from 'node:url';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { JournalEntry, ProcedureEvent } from '../../src/task/procedure-event.ts';
 import { reduce } from '../../src/task/reduce.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import { upcastEvent, upcastState } from '../../src/task/upcast.ts';
 import type { Stored } from '../../src/task/upcast.ts';
 import { outcomeOf } from '../../src/task/view.ts';
-import { workflowBundleFile } from '../support/workflow-bundle-file.ts';
+import { reduceProcedure } from '../../src/task/procedure-state.ts';
+import type { ProcedureState } from '../../src/task/procedure-state.ts';
+import { workflowSource } from '../../worker/workflow-source.ts';
 import { CONTINUED, PATHS } from './paths.ts';
+import { PROCEDURES_CODE, PROCEDURE_CONTINUED, PROCEDURE_PATHS } from './procedure-paths.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const versions = readdirSync(here('histories'));
@@ -22,16 +26,17 @@ const filesOf = (kind: string, version: string) =>
 const read = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 const names = (files: string[]) => files.map((file) => basename(file, '.json')).sort();
 
-let codePath: string;
+/** Of the recorded procedures and no others: what tasks without procedures do is the same in every bundle. */
+let workflowBundle: Awaited<ReturnType<typeof workflowSource>>;
 const replayOptions = () => ({
-  workflowBundle: { codePath },
+  workflowBundle,
   sinks: { holdfastHints: { changed: { fn: () => undefined, callDuringReplay: false } } },
 });
 beforeAll(async () => {
   // The tampered history is reported as a warning, too.
   const logging = { filter: { core: 'ERROR', other: 'ERROR' }, forward: {} } as const;
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging } });
-  codePath = await workflowBundleFile();
+  workflowBundle = await workflowSource(PROCEDURES_CODE);
 });
 
 /** The errors that replaying brought up, by name. */
@@ -48,8 +53,9 @@ async function replay(histories: { name: string; history: unknown }[]): Promise<
 
 describe('recorded histories', () => {
   test('there is one of the newest version for every path [S3.3][case 15]', () => {
-    const expected = [...Object.keys(PATHS), ...Object.values(CONTINUED)].sort();
-    expect(names(filesOf('histories', NEWEST))).toEqual(expected);
+    const paths = { ...PATHS, ...PROCEDURE_PATHS };
+    const continued = [...Object.values(CONTINUED), ...Object.values(PROCEDURE_CONTINUED)];
+    expect(names(filesOf('histories', NEWEST))).toEqual([...Object.keys(paths), ...continued].sort());
   });
 
   test.each(versions)('of %s replay [S3.3][case 15]', async (version) => {
@@ -60,11 +66,14 @@ describe('recorded histories', () => {
     expect(await replay(histories)).toEqual({});
   });
 
-  test('one that the code can not have written is found out [S3.3]', async () => {
-    const text = readFileSync(here(`histories/${NEWEST}/dispatched.json`), 'utf8');
-    const history: unknown = JSON.parse(text.replaceAll('attemptOperation', 'sendEmail'));
-    const errors = await replay([{ name: 'dispatched', history }]);
-    expect(errors['dispatched']).toMatch(/DeterminismViolation|[Nn]ondeterminism/);
+  test.each([
+    ['dispatched', 'attemptOperation'],
+    ['procedure-completed', 'performStep'],
+  ])('one that the code can not have written is found out: %s [S3.3]', async (name, activity) => {
+    const text = readFileSync(here(`histories/${NEWEST}/${name}.json`), 'utf8');
+    const history: unknown = JSON.parse(text.replaceAll(activity, 'sendEmail'));
+    const errors = await replay([{ name, history }]);
+    expect(errors[name]).toMatch(/DeterminismViolation|[Nn]ondeterminism/);
   });
 });
 
@@ -74,14 +83,17 @@ interface RecordedJournal {
 }
 
 describe('recorded journals', () => {
-  const journals = versions.flatMap((version) => filesOf('journals', version));
+  const all = versions.flatMap((version) => filesOf('journals', version));
+  const isOfProcedure = (file: string) => basename(file).startsWith('procedure-');
+  const named = (files: string[]) => files.map((file) => [basename(file, '.json'), file] as const);
 
   test('there is one of the newest version for every path that has one [S3.3]', () => {
-    const expected = [...Object.keys(PATHS), CONTINUED.after].filter((name) => name !== 'misuse').sort();
-    expect(names(filesOf('journals', NEWEST))).toEqual(expected);
+    const ofActions = [...Object.keys(PATHS), CONTINUED.after].filter((name) => name !== 'misuse');
+    const ofProcedures = [...Object.keys(PROCEDURE_PATHS), PROCEDURE_CONTINUED.after];
+    expect(names(filesOf('journals', NEWEST))).toEqual([...ofActions, ...ofProcedures].sort());
   });
 
-  test.each(journals.map((file) => [basename(file, '.json'), file]))(
+  test.each(named(all.filter((file) => !isOfProcedure(file))))(
     '%s reads as it was written, and says the same end [S3.3][S3.4]',
     (_name, file) => {
       const { events, state } = read(file) as RecordedJournal;
@@ -95,4 +107,24 @@ describe('recorded journals', () => {
       if (recorded.status === 'cancelled') expect(['none', 'rolled_back']).toContain(recorded.effect);
     },
   );
+
+  test.each(named(all.filter(isOfProcedure)))(
+    '%s: a procedure’s own events say the same end [S3.3][S3.4]',
+    (_name, file) => {
+      const { events, state } = read(file) as { events: JournalEntry[]; state: TaskState };
+      const reduced = events
+        .filter(isOwn)
+        .reduce<ProcedureState | null>((before, event) => reduceProcedure(before, event), null);
+      expect(reduced?.phase).toEqual({ kind: 'ended' });
+      expect([reduced?.end, reduced?.result]).toEqual([state.end, state.result]);
+      if (state.end?.status === 'cancelled') expect(['none', 'rolled_back']).toContain(state.end.effect);
+    },
+  );
 });
+
+const ABOUT_STEPS = /^(step_opened|step_closed|step_undone|sleep_\w+|child_\w+)$/;
+
+/** Not one of a step’s own events, which all name their step. */
+function isOwn(event: JournalEntry): event is ProcedureEvent {
+  return !('step' in event.data) || ABOUT_STEPS.test(event.type);
+}
