@@ -112,7 +112,7 @@ function proceduresOf({ procedures }: HoldfastConfig, folder: string): Configure
 }
 
 function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespace: string } {
-  const variables = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const variables = Object.entries(env).filter((entry): entry is [string, string] => !!entry[1]);
   try {
     const config = loadClientConnectConfig({ overrideEnvVars: Object.fromEntries(variables) });
     return { ...config, namespace: config.namespace ?? 'default' };

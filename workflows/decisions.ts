@@ -13,6 +13,7 @@ import type { Answered } from '../src/task/judge-decision.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { Principal } from '../src/task/plan.ts';
 import type { TaskState } from '../src/task/state.ts';
+import { isKeepable, keptText } from '../src/task/text.ts';
 import { statusOf } from '../src/task/view.ts';
 import type { Journal } from './journal.ts';
 import { approveSignal, decideUpdate, editSignal, rejectSignal } from './messages.ts';
@@ -133,17 +134,19 @@ function decisionOf(message: unknown): DecisionMessage | null {
     callId,
     by: who,
     ...(decisionId !== undefined && { decisionId }),
-    ...(typeof fingerprint === 'string' && { fingerprint: fingerprint.slice(0, NAME_CHARS_MAX) }),
-    ...(typeof challengeAnswer === 'string' && { challengeAnswer: challengeAnswer.slice(0, TEXT_CHARS_MAX) }),
+    ...(typeof fingerprint === 'string' && { fingerprint: keptText(fingerprint, NAME_CHARS_MAX) }),
+    ...(typeof challengeAnswer === 'string' && {
+      challengeAnswer: keptText(challengeAnswer, TEXT_CHARS_MAX),
+    }),
     ...(args !== undefined && { arguments: args }),
-    ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
+    ...(typeof reason === 'string' && { reason: keptText(reason, TEXT_CHARS_MAX) }),
     ...(channel === 'mcp' && { channel }),
   };
 }
 
 function isArguments(value: unknown): value is JsonObject {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject && JSON.stringify(value).length <= ARGUMENT_CHARS_MAX;
+  return isObject && isKeepable(value) && JSON.stringify(value).length <= ARGUMENT_CHARS_MAX;
 }
 
 function principalOf(value: unknown): Principal | null {
@@ -153,7 +156,7 @@ function principalOf(value: unknown): Principal | null {
 }
 
 function isName(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= NAME_CHARS_MAX;
+  return typeof value === 'string' && value !== '' && value.length <= NAME_CHARS_MAX && isKeepable(value);
 }
 
 function fieldsOf(value: unknown): Record<string, unknown> {

@@ -8,6 +8,7 @@ import type { StoredResult } from '../src/task/outcome.ts';
 import { isOver } from '../src/task/phase.ts';
 import type { JournalEntry } from '../src/task/procedure-event.ts';
 import type { TaskState } from '../src/task/state.ts';
+import { isKeepable, keptText } from '../src/task/text.ts';
 import { statusOf } from '../src/task/view.ts';
 import type { Journal } from './journal.ts';
 import {
@@ -121,7 +122,7 @@ export function whoAndWhy(message: unknown): { by: string; reason?: string } {
   const { by, reason } = fieldsOf(message);
   return {
     by: nameOf(by),
-    ...(typeof reason === 'string' && { reason: reason.slice(0, TEXT_CHARS_MAX) }),
+    ...(typeof reason === 'string' && { reason: keptText(reason, TEXT_CHARS_MAX) }),
   };
 }
 
@@ -130,7 +131,7 @@ function resolutionOf(message: unknown): Resolution | null {
   const { as, by, note, result } = fieldsOf(message);
   const who = {
     by: nameOf(by),
-    ...(typeof note === 'string' && { note: note.slice(0, TEXT_CHARS_MAX) }),
+    ...(typeof note === 'string' && { note: keptText(note, TEXT_CHARS_MAX) }),
   };
   if (as === 'not_applied' || as === 'abandoned') return { as, ...who };
   if (as !== 'applied') return null;
@@ -140,7 +141,7 @@ function resolutionOf(message: unknown): Resolution | null {
 
 function isStoredResult(value: unknown): value is StoredResult {
   const { kind, value: inline, sha256, bytes } = fieldsOf(value);
-  if (kind === 'inline') return inline !== undefined;
+  if (kind === 'inline') return inline !== undefined && isKeepable(inline);
   return (
     (kind === 'reference' || kind === 'dropped') && typeof sha256 === 'string' && typeof bytes === 'number'
   );
@@ -151,7 +152,7 @@ export function fieldsOf(value: unknown): Record<string, unknown> {
 }
 
 export function nameOf(value: unknown): string {
-  return typeof value === 'string' && value !== '' ? value.slice(0, NAME_CHARS_MAX) : 'unknown';
+  return typeof value === 'string' && value !== '' ? keptText(value, NAME_CHARS_MAX) : 'unknown';
 }
 
 function reply(journal: Journal, code: MessageReply['code']): MessageReply {

@@ -39,6 +39,10 @@ export function parseCount(option: string, text: string, maximum: number): numbe
   return count;
 }
 
+export function parseChoice(option: string, text: string, choices: readonly string[]): void {
+  if (!choices.includes(text)) throw wrong(option, `one of ${choices.join(', ')}`);
+}
+
 function wrong(option: string, expected: string): HoldfastError {
   return new HoldfastError('invalid_arguments', `${option} must be ${expected}.`, {
     details: { option, expected },

@@ -1,5 +1,6 @@
 /** The `holdfast` command line: which commands there are, and what happens when one throws. */
 import { Command, CommanderError, Option } from 'commander';
+import { HoldfastError } from '../contract/error.ts';
 import { addAlertCommands } from './commands/alerts.ts';
 import { addAuditCommands } from './commands/audit.ts';
 import { addCallCommand } from './commands/call.ts';
@@ -30,6 +31,7 @@ export interface CommandSite {
 /** Runs one command line; answers the exit code. */
 export async function runProgram(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.done;
+  dropEmptyVariables(process.env);
   const program = new Command('holdfast')
     .description('Tool calls that change the world, made safe to retry, cancel and undo.')
     .addOption(
@@ -71,11 +73,29 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
   try {
     await program.parseAsync([...argv], { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) return reportError(error, argv.includes('--json'));
-    return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    const isJson = argv.includes('--json');
+    if (!(error instanceof CommanderError)) return reportError(error, isJson);
+    if (error.exitCode === 0) return EXIT.done;
+    // For people commander has written it already, with what helps.
+    if (isJson) reportError(wrongUsage(error), isJson);
+    return EXIT.usage;
   }
   return exitCode;
 }
+
+/** A variable set to nothing counts as not set (docs/configuration.md), whoever reads it. */
+function dropEmptyVariables(env: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(env))
+    if (/^(HOLDFAST|TEMPORAL)_/.test(name) && env[name] === '') delete env[name];
+}
+
+const wrongUsage = ({ message }: CommanderError): HoldfastError =>
+  new HoldfastError(
+    'invalid_arguments',
+    message.startsWith('error: ')
+      ? message.slice('error: '.length)
+      : 'No command was given; see holdfast --help.',
+  );
 
 /** `holdfast call x --json` reads as well as `holdfast --json call x`. */
 function shareGlobalOptions(command: Command): void {

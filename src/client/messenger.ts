@@ -6,6 +6,7 @@
  * 2. A message to a task that has ended changes nothing and says so (S7.4).
  * 3. A cancel that finds a task reserved and never started ends it in the ledger, so that nobody starts it later.
  */
+import { keptText } from '../contract/text.ts';
 import { endedWith } from '../task/ends.ts';
 import type { OperationRow } from '../ledger/ledger.ts';
 import type { Principal } from '../task/plan.ts';
@@ -33,7 +34,7 @@ export class Messenger {
   async cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
     const message = {
       by: principal.subject,
-      ...(reason !== undefined && { reason: reason.slice(0, REASON_LENGTH_MAX) }),
+      ...(reason !== undefined && { reason: keptText(String(reason), REASON_LENGTH_MAX) }),
     };
     const send: Send = (id) => this.#deps.engine.cancel(id, message);
     return this.#send(taskId, principal.tenant, send, (row) => this.#cancelUnstarted(row, message));
@@ -50,7 +51,7 @@ export class Messenger {
   async interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
     const message = {
       by: principal.subject,
-      ...(reason !== undefined && { reason: reason.slice(0, REASON_LENGTH_MAX) }),
+      ...(reason !== undefined && { reason: keptText(String(reason), REASON_LENGTH_MAX) }),
     };
     const send: Send = (id) => this.#deps.engine.interrupt(id, message);
     return this.#send(taskId, principal.tenant, send, (open) => ended(openStatusOf(open)));

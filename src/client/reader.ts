@@ -36,6 +36,11 @@ const RESULT_MS = 1_500;
 /** A successor is followed this often; more is a defect or a fight over the task. */
 const FOLLOW_MAX = 3;
 
+/** Longer, the engine takes none; half a character or U+0000 no store could look for. */
+const ID_LENGTH_MAX = 1_000;
+const isPossibleId = (id: unknown): id is string =>
+  typeof id === 'string' && id !== '' && id.length <= ID_LENGTH_MAX && !/[\0\p{Surrogate}]/u.test(id);
+
 export class Reader {
   readonly #deps: ClientDeps;
 
@@ -50,6 +55,7 @@ export class Reader {
 
   /** The row, if this tenant may see it: null when there is none or the ledger can't be read. */
   async ownRow(taskId: string, tenant: string): Promise<OperationRow | null> {
+    if (!isPossibleId(taskId)) throw taskNotFound();
     const row = await this.#deps.ledger.findByTask(taskId).catch((error: unknown) => {
       if (isCode(error, 'ledger_unavailable')) return null;
       throw error;

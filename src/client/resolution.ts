@@ -4,6 +4,7 @@ import { canonicalText } from '../contract/canonical.ts';
 import { HoldfastError } from '../contract/error.ts';
 import type { Action } from '../contract/implement-action.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { keptText } from '../contract/text.ts';
 import { redact } from '../contract/redact.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Resolution } from '../task/event.ts';
@@ -12,7 +13,8 @@ import type { StoredResult } from '../task/outcome.ts';
 import type { Principal } from '../task/plan.ts';
 import type { ResolutionInput } from './task-client.ts';
 
-const NOTE_LENGTH_MAX = 2_000;
+/** As much as the journal keeps. */
+const NOTE_LENGTH_MAX = 1_000;
 
 /** Throws `invalid_resolution` (`details.issues`). `action` undefined: its contract is not configured here. */
 export async function checkedResolution(
@@ -70,7 +72,7 @@ async function storedResult(
 
 function checkNote(note: unknown): string | undefined {
   if (note === undefined) return undefined;
-  if (typeof note === 'string' && note.length <= NOTE_LENGTH_MAX) return note;
+  if (typeof note === 'string' && note.length <= NOTE_LENGTH_MAX) return keptText(note, NOTE_LENGTH_MAX);
   throw invalid(null, [{ path: '/note', message: `write text of at most ${NOTE_LENGTH_MAX} characters` }]);
 }
 

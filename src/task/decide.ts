@@ -140,10 +140,16 @@ function stopEnd(state: TaskState, step: Step): TaskEnd | null {
   if (state.runDeadlinePassed)
     return endedWith(state, 'deadline_exceeded', 'The run deadline passed before the effect was applied.');
   if (state.retriesExhausted) {
-    const why = state.lastFailure?.message ?? 'no attempt succeeded';
+    const why = lastTried(state)?.message ?? 'no attempt succeeded';
     return endedWith(state, 'retries_exhausted', `Every retry failed; nothing was applied. The last: ${why}`);
   }
   return null;
+}
+
+/** Why the last execution failed; what finding out said after it ("nothing was applied") is no reason. */
+function lastTried({ attempts, lastFailure }: TaskState): Failure | null {
+  const tried = attempts.findLast(({ purpose, failure }) => purpose === 'execute' && failure !== null);
+  return tried?.failure ?? lastFailure;
 }
 
 function stop(state: TaskState, end: TaskEnd, now: number): Verdict {

@@ -117,6 +117,29 @@ describe('holdfast call', () => {
     expect((await holdfast({ cwd }, 'call', 'nothing_like_it')).code).toBe(2);
     expect((await holdfast({ cwd }, 'frobnicate')).code).toBe(2);
   });
+
+  it.each([
+    ['a missing argument', ['call'], 'tool'],
+    ['an unknown option', ['call', 'x', '--bogus'], '--bogus'],
+    ['an unknown command', ['frobnicate'], 'frobnicate'],
+    ['a status that no task has', ['tasks', '--status', 'bogus'], 'needs_attention'],
+    ['an export that is none', ['audit', 'verify', '--file', 'null.jsonl'], '--file'],
+  ])('exits 2 for %s, and says so as one object under --json', async (_what, args, named) => {
+    writeFileSync(join(cwd, 'null.jsonl'), 'null\n');
+    const { code, value } = await holdfastJson<CallJson>({ cwd }, ...args);
+    expect([code, value.error?.code]).toEqual([2, 'invalid_arguments']);
+    expect(value.error?.message).toContain(named);
+  });
+
+  it('takes a variable set to nothing for one that is not set', async () => {
+    const empty = {
+      TEMPORAL_ADDRESS: '',
+      HOLDFAST_STATE_DIR: '',
+      HOLDFAST_CONFIG: '',
+      HOLDFAST_ENCRYPTION_KEY: '',
+    };
+    expect((await holdfast({ cwd, env: empty }, 'tasks')).code).toBe(0);
+  });
 });
 
 describe('holdfast task and tasks', () => {

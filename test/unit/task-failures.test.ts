@@ -52,6 +52,12 @@ describe('not sent, or declared not applied', () => {
     });
   });
 
+  test('its end names why the last execution failed, not what finding out said after it [S5]', () => {
+    const attempt = [unknown, unknown, released];
+    const driver = driven({ attempt, close: [CLOSED] }, { retry: { maximumRetries: 1 } }).run();
+    assert.match(driver.state.end?.error?.message ?? '', /The last: The reply was lost\.$/);
+  });
+
   test('is retried without a key too: nothing was sent [S1.7][S5]', () => {
     const driver = driven({ attempt: [released, committed] }, { keyed: false, autoRetry: false }).run();
     assert.equal(driver.outcome.status, 'completed');

@@ -274,6 +274,8 @@ describe('a resolution', () => {
       { as: 'maybe' },
       { as: 'applied', result: 'plain' },
       { as: 'applied', result: { kind: 'inline' } },
+      { as: 'applied', result: { kind: 'inline', value: { text: 'half \ud83d' } } },
+      { as: 'applied', result: { kind: 'inline', value: JSON.parse('['.repeat(200) + ']'.repeat(200)) } },
     ];
     for (const message of nonsense)
       expect(await resolve(message)).toEqual({
@@ -286,6 +288,20 @@ describe('a resolution', () => {
     expect(await endOf(played)).toEqual(['failed', 'unknown', 'abandoned', false]);
     const ignored = (await journalOf(played.handle)).filter(({ type }) => type === 'message_ignored');
     expect(ignored).toHaveLength(nonsense.length + 2);
+  });
+
+  test('its half characters are replaced: the audit could never hold them, and the task never end [S10.3][S3.5]', async () => {
+    const played = await asked({ resolve: [({ end }) => ({ end })] });
+    await stateWhen(played.handle, isInPhase('needs_attention'));
+    await played.handle.signal('cancel', { by: 'ann', reason: `${'x'.repeat(998)}😀 and more` });
+    await played.handle.signal('resolve', { as: 'abandoned', by: 'eve\ud800', note: 'a\udc00b' });
+    await played.handle.result();
+    const journal = await journalOf(played.handle);
+    const said = (type: string) => journal.find((event) => event.type === type)?.data;
+    expect(said('cancel_requested')).toEqual({ by: 'ann', reason: `${'x'.repeat(998)}…` });
+    expect(said('resolve_requested')).toEqual({
+      resolution: { as: 'abandoned', by: 'eve\ufffd', note: 'a\ufffdb' },
+    });
   });
 
   test('holds what a person may say and nothing more [S3.5][S2.10]', async () => {
@@ -302,7 +318,7 @@ describe('a resolution', () => {
     await played.handle.result();
     const request = played.scripted.calls.find(({ name }) => name === 'resolveOperation')?.request;
     expect(request).toMatchObject({
-      resolution: { as: 'applied', by: 'e'.repeat(255), note: 'n'.repeat(1_000), result },
+      resolution: { as: 'applied', by: `${'e'.repeat(254)}…`, note: `${'n'.repeat(999)}…`, result },
     });
     expect(JSON.stringify(request)).not.toContain('extra');
   });

@@ -166,7 +166,11 @@ describe('a decision', () => {
       });
     }
     const long = { ...BOB, subject: 'b'.repeat(256) };
-    expect(await decide(played.handle, { by: long })).toMatchObject({ code: 'invalid_decision' });
+    const half = { ...BOB, subject: 'b\ud800' };
+    for (const by of [long, half])
+      expect(await decide(played.handle, { by })).toMatchObject({ code: 'invalid_decision' });
+    const deep: unknown = JSON.parse(`${'{"a":'.repeat(200)}1${'}'.repeat(200)}`);
+    await played.handle.signal('edit', { callId: 'action#1', by: BOB, arguments: deep });
     expect(await decide(played.handle)).toMatchObject({ code: 'approved' });
     expect(await endOf(played)).toEqual(DONE);
   });

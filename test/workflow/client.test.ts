@@ -211,6 +211,8 @@ describe('reading', () => {
       () => client.cancel(taskId, eve),
       () => client.resolve(taskId, eve, { as: 'abandoned' }),
       () => client.get('task_unknown', ann),
+      // Not even possible ids, which an engine or a database would choke on.
+      ...['', 'task_\ud800', 'task_\0', 'x'.repeat(1_001), 7 as never].map((id) => () => client.get(id, ann)),
     ];
     const errors = await Promise.all(asked.map((ask) => errorOf(ask())));
     expect(new Set(errors.map(({ code, message }) => `${code} ${message}`)).size).toBe(1);

@@ -104,10 +104,22 @@ const COLUMNS = [
   { title: 'HASH', cell: (entry: AuditEntry) => entry.hash.slice(0, 12) },
 ];
 
+/** Whether what it says is true is for the chain; here only that it is an entry at all. */
+function readEntry(line: string): AuditEntry {
+  const entry = JSON.parse(line) as AuditEntry | null;
+  const texts = [entry?.taskId, entry?.operationId, entry?.tenant, entry?.at, entry?.type, entry?.hash];
+  const isEntry =
+    texts.every((text) => typeof text === 'string') &&
+    Number.isSafeInteger(entry?.seq) &&
+    typeof entry?.data === 'object';
+  if (!isEntry || entry === null) throw new Error('no entry of an audit');
+  return entry;
+}
+
 function readExport(file: string): AuditEntry[] {
   try {
     const lines = readFileSync(file, 'utf8').split('\n');
-    return lines.filter((line) => line.trim() !== '').map((line) => JSON.parse(line) as AuditEntry);
+    return lines.filter((line) => line.trim() !== '').map(readEntry);
   } catch {
     const expected = 'a file written by `holdfast audit export`';
     throw new HoldfastError('invalid_arguments', `--file must be ${expected}.`, {

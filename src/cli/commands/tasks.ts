@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import type { HoldfastClient } from '../../client/index.ts';
 import type { ResolutionInput } from '../../client/task-client.ts';
 import type { Principal } from '../../task/plan.ts';
-import { parseCount, parseJsonOption } from '../arguments.ts';
+import { parseChoice, parseCount, parseJsonOption } from '../arguments.ts';
 import { EXIT, exitCodeOfStatus } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
 import { addDecisionCommands } from './decisions.ts';
@@ -21,6 +21,22 @@ import {
 import { waitToEnd } from '../wait-to-end.ts';
 
 const LIST_MAXIMUM = 1_000;
+/** What the ledger's rows can tell apart, and those that wait for a person, of whom the engine knows. */
+const LISTED = [
+  'open',
+  'proposed',
+  'running',
+  'verifying',
+  'backing_off',
+  'rolling_back',
+  'needs_attention',
+  'completed',
+  'failed',
+  'cancelled',
+  'awaiting_approval',
+  'input_required',
+];
+const AWAITED = new Set(['awaiting_approval', 'input_required']);
 
 export function addTaskCommands(site: CommandSite): void {
   addList(site);
@@ -47,7 +63,8 @@ function addList({ program, run }: CommandSite): void {
       run(async (report, options, given: { status?: string; action?: string; limit: string }) =>
         withSession(options, async ({ client, principal }) => {
           const limit = parseCount('--limit', given.limit, LIST_MAXIMUM);
-          if (given.status === 'input_required') return listWaiting(report, client, principal, limit);
+          if (given.status !== undefined) parseChoice('--status', given.status, LISTED);
+          if (AWAITED.has(given.status ?? '')) return listWaiting(report, client, principal, limit, given);
           const tasks = await client.list(principal, {
             limit,
             ...(given.status !== undefined && { status: given.status }),
@@ -66,8 +83,13 @@ async function listWaiting(
   client: HoldfastClient,
   principal: Principal,
   limit: number,
+  { status, action }: { status?: string; action?: string },
 ): Promise<number> {
-  const entries = await client.inbox(principal, { limit });
+  const entries = (await client.inbox(principal, { limit })).filter(
+    (entry) =>
+      (action === undefined || entry.action === action) &&
+      (status === 'input_required' || entry.status === status),
+  );
   const tasks = await Promise.all(entries.map(({ taskId }) => client.detail(taskId, principal)));
   report.answer(
     tasks.map((task) => ({ ...answerJson(task), approval: task.approval })),
