@@ -1,5 +1,6 @@
 /** Temporal's errors, as answers. The gRPC codes are the protocol's own numbers. */
 import {
+  isGrpcCancelledError,
   isGrpcDeadlineError,
   isGrpcServiceError,
   WorkflowFailedError,
@@ -9,9 +10,16 @@ import { HoldfastError } from '../contract/error.ts';
 
 const INVALID_ARGUMENT = 3;
 
-/** The engine, or the worker behind it, did not answer within the deadline. */
+/**
+ * The engine, or the worker behind it, did not answer within the deadline. A server that notices first gives the call
+ * up as cancelled; so does a caller's own signal.
+ */
 export function isDeadline(error: unknown): boolean {
-  return isGrpcDeadlineError(error) || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError;
+  return (
+    isGrpcDeadlineError(error) ||
+    isGrpcCancelledError(error) ||
+    error instanceof WorkflowUpdateRPCTimeoutOrCancelledError
+  );
 }
 
 /** The workflow ended otherwise than by returning. */

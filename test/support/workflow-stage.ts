@@ -4,12 +4,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGrpcDeadlineError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import proto from '@temporalio/proto'; // CommonJS whose names Node can't see
 import type { temporal } from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
+import { isDeadline } from '../../src/client/engine-error.ts';
 import { openTestServer } from '../../src/testing/test-server.ts';
 import type { TestServer, TestServerKind } from '../../src/testing/test-server.ts';
 import type { TaskActivities } from '../../src/task/activity-api.ts';
@@ -164,7 +164,7 @@ export async function stateOf(handle: ActionHandle): Promise<TaskState> {
     try {
       return await handle.client.withDeadline(Date.now() + QUERY_LIMIT_MS, query);
     } catch (error) {
-      if (!isGrpcDeadlineError(error)) throw error;
+      if (!isDeadline(error)) throw error;
     }
   }
 }

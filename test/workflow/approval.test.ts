@@ -232,30 +232,6 @@ describe('expiry', () => {
     expect(await endOf(played)).toEqual(DONE);
     expect(await endOf(await begin(rule))).toEqual(EXPIRED);
   });
-
-  test('and an approval at the same instant: one of them, told alike to approver, caller and audit [S4.3][S4.4][case 24]', async () => {
-    const played = await opened({ expiresInMs: 400 });
-    const { phase } = await stateOf(played.handle);
-    const at = phase.kind === 'awaiting_approval' ? phase.approval.expiresAt : 0;
-    const until = at - (await stage.server.env.currentTimeMs());
-    await new Promise((resolve) => setTimeout(resolve, Math.max(0, until - 20)));
-    const replies = await Promise.all(
-      Array.from({ length: 10 }, (_, index) =>
-        new Promise((resolve) => setTimeout(resolve, index * 4)).then(() =>
-          decide(played.handle, { by: { ...BOB, subject: `approver-${index}` } }).catch(() => null),
-        ),
-      ),
-    );
-    const [status, effect, cause] = await endOf(played);
-    const approvals = replies.filter((reply) => reply?.code === 'approved');
-    expect(approvals).toHaveLength(cause === 'committed' ? 1 : 0);
-    expect([status, effect, cause]).toEqual(approvals.length === 1 ? DONE : EXPIRED);
-    const outcomes = played.scripted.notes.filter(({ type }) =>
-      ['approval_decided', 'approval_expired'].includes(type),
-    );
-    expect(outcomes).toHaveLength(1);
-    expect(executions(played)).toBe(approvals.length);
-  });
 });
 
 describe('an edit', () => {

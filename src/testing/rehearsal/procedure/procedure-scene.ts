@@ -1,6 +1,6 @@
 /** One run of a procedure on stage: its steps under their scripts, the people it asks, and what was seen of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isGrpcDeadlineError } from '@temporalio/client';
+import { isDeadline } from '../../../client/engine-error.ts';
 import type { TaskAnswer, TaskDetail } from '../../../client/task-client.ts';
 import { operationIdOf, rollbackOperationId } from '../../../contract/ids.ts';
 import type { TaskEffect } from '../../../task/outcome.ts';
@@ -149,7 +149,7 @@ export class ProcedureScene {
       try {
         return await temporal.withDeadline(Date.now() + QUERY_MS, () => handle.query<T>(name));
       } catch (error) {
-        if (left <= 1 || !isGrpcDeadlineError(error)) throw error;
+        if (left <= 1 || !isDeadline(error)) throw error;
       }
     }
   }
