@@ -1,4 +1,5 @@
-/** Approvals on the real server, for what the time-skipping one has not: restarts of the worker, and the inbox. */
+/** Approvals on the real server, for what the time-skipping one has not: restarts of worker and history, and the inbox. */
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TemporalEngine } from '../../src/client/temporal-engine.ts';
 import { BOB, CAT, decision, ruleOf } from '../support/approvals.ts';
@@ -7,6 +8,8 @@ import { WorkflowStage, isInPhase, planned, stateOf, stateWhen } from '../suppor
 import type { Played } from '../support/workflow-stage.ts';
 
 const PARKED = 50;
+/** Above what a history may hold before it continues as new. */
+const FLOOD = 4_200;
 /** The engine's visibility lags behind. */
 const SOON = { timeout: 15_000 };
 
@@ -45,6 +48,28 @@ test('50 parked approvals survive the worker; each decision, also one sent meanw
   expect(new Set(ends.map(({ cause }) => cause))).toEqual(new Set(['committed']));
   expect(parked.map(executions)).toEqual([1, 0, ...Array<number>(PARKED - 2).fill(1)]);
 });
+
+test('a flood of decisions continues as new: the approval, first answers and an early decision come along [S3.6][S4.3][case 28]', async () => {
+  const { handle, scripted } = await stage.start(planned({ approval: ruleOf({ roles: ['cfo'] }) }), {
+    ...{ attempt: [committed], close: [{ kind: 'closed' }], record: [] },
+  });
+  await stateWhen(handle, isInPhase('awaiting_approval'));
+  const first = (await handle.describe()).runId;
+  const refused = decision({ decisionId: 'd-1' });
+  expect(await handle.executeUpdate('decide', { args: [refused] })).toMatchObject({
+    code: 'not_allowed',
+  });
+  const { kind: _kind, ...message } = decision();
+  for (let sent = 0; sent < FLOOD; sent += 100)
+    await Promise.all(Array.from({ length: 100 }, () => handle.signal('approve', message)));
+  while ((await handle.describe()).runId === first) await setImmediate();
+  expect(await handle.executeUpdate('decide', { args: [{ ...refused, by: CAT }] })).toMatchObject({
+    code: 'not_allowed',
+  });
+  await handle.signal('approve', { ...message, by: CAT });
+  expect((await handle.result()).cause).toBe('committed');
+  expect(scripted.attempts).toHaveLength(1);
+}, 180_000);
 
 test('the inbox lists a tenant’s waiting tasks, longest first, and no longer once they are decided [S4.7][case 20]', async () => {
   const engine = new TemporalEngine({ temporal: stage.client, taskQueue: stage.taskQueue });
