@@ -1,5 +1,5 @@
 /** Approvals on the real server, for what the time-skipping one has not: restarts of worker and history, and the inbox. */
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TemporalEngine } from '../../src/client/temporal-engine.ts';
 import { BOB, CAT, decision, ruleOf } from '../support/approvals.ts';
@@ -62,7 +62,7 @@ test('a flood of decisions continues as new: the approval, first answers and an 
   const { kind: _kind, ...message } = decision();
   for (let sent = 0; sent < FLOOD; sent += 100)
     await Promise.all(Array.from({ length: 100 }, () => handle.signal('approve', message)));
-  while ((await handle.describe()).runId === first) await setImmediate();
+  while ((await handle.describe()).runId === first) await delay(50);
   expect(await handle.executeUpdate('decide', { args: [{ ...refused, by: CAT }] })).toMatchObject({
     code: 'not_allowed',
   });
