@@ -93,6 +93,9 @@ const GATEWAY_LIMITS = [
   'blockingMs',
   'progressIntervalMs',
   'keepAliveMs',
+  'streamBytesMax',
+  'streamFramesMax',
+  'stalledReaderMs',
   'drainMs',
 ] as const;
 

@@ -206,6 +206,12 @@ export const ERROR_CODES = {
     retryable: false,
     action: 'Send `Authorization: Bearer …` with a configured token.',
   },
+  response_overflow: {
+    meaning:
+      'The responses that wait for one reader of a stream exceed its bounds. None of them was dropped; the connection was cut instead of taking one more.',
+    retryable: true,
+    action: 'Read faster or call less in one batch; call again with the same key.',
+  },
   embedded_unavailable: {
     meaning: 'No Temporal binary could be found or fetched, or another process uses the state directory.',
     retryable: false,

@@ -94,6 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           authenticate,
           hostNames: names,
           limits,
+          clock,
           log,
           isClosing: () => shutdown.signal.aborted,
         },

@@ -7,7 +7,7 @@ import { LIMITS } from '../contract/limits.ts';
 
 interface GatewayLimit {
   value: number;
-  unit: 'bytes' | 'levels' | 'ms';
+  unit: 'bytes' | 'frames' | 'levels' | 'ms';
   what: string;
 }
 
@@ -42,6 +42,21 @@ export const GATEWAY_LIMITS = {
     value: 15_000,
     unit: 'ms',
     what: 'M6.2: an SSE comment at least this often while a response is open.',
+  },
+  streamBytesMax: {
+    value: 1024 * 1024,
+    unit: 'bytes',
+    what: 'M6.1: what waits for one reader of an SSE response. Beyond: progress is coalesced, then dropped and the stream marked; a response never.',
+  },
+  streamFramesMax: {
+    value: 256,
+    unit: 'frames',
+    what: 'M6.1: the same, counted in messages.',
+  },
+  stalledReaderMs: {
+    value: 30_000,
+    unit: 'ms',
+    what: 'M6.1: how long a reader of an SSE response may take nothing while something waits for it. Beyond: it is disconnected.',
   },
   drainMs: {
     value: 2_000,

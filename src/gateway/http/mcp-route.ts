@@ -8,19 +8,16 @@ import type { Principal } from '../../task/plan.ts';
 import type { Authenticate } from '../auth.ts';
 import { encodedBody, httpMessageRefusal, shuttingDown, unauthorized } from '../error-mapping.ts';
 import type { HttpRefusal } from '../error-mapping.ts';
-import type { GatewayLimits } from '../limits.ts';
-import type { GatewayLog } from '../log.ts';
 import { sdkErrorLogger } from '../sdk-errors.ts';
 import { readBody } from './body.ts';
-import { withFirstByte } from './first-byte.ts';
+import { withFlowControl } from './flow-control.ts';
+import type { FlowParts } from './flow-control.ts';
 import { sendJson } from './send-json.ts';
 
-export interface McpRouteParts {
+export interface McpRouteParts extends FlowParts {
   /** The principal comes as `authInfo.extra.principal`. */
   factory: McpServerFactory;
   authenticate: Authenticate;
-  limits: GatewayLimits;
-  log: GatewayLog;
   isClosing: () => boolean;
 }
 
@@ -100,7 +97,7 @@ async function serveMcp(
 }
 
 function forward(
-  { log, limits }: McpRouteParts,
+  parts: McpRouteParts,
   handler: McpHttpHandler,
   principal: Principal,
   request: IncomingMessage,
@@ -115,8 +112,10 @@ function forward(
   };
   const parsed = body === undefined ? {} : { parsedBody: body };
   const face = {
-    fetch: async (web: Request) => withFirstByte(await handler.fetch(web, { authInfo, ...parsed })),
+    fetch: async (web: Request) =>
+      withFlowControl(await handler.fetch(web, { authInfo, ...parsed }), response, parts),
   };
+  const { limits, log } = parts;
   const options = { maxRequestBodySize: limits.messageBytesMax, onerror: sdkErrorLogger(log, 'http') };
   return toNodeHandler(face, options)(request as NodeRequest, response, body);
 }

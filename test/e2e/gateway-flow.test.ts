@@ -1,0 +1,130 @@
+/** Readers that do not keep up (M6.1), over real sockets, with the gateway in a process of its own. */
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { GatewayLimits } from '../../src/gateway/index.ts';
+import { endAllChildren, TestChild } from '../support/child-process.ts';
+import type { Flooded, Memory } from '../support/flood-gateway.ts';
+import { answerOf, post } from '../support/mcp-messages.ts';
+import { SlowReader } from '../support/slow-reader.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+let base: string;
+let readers: SlowReader[] = [];
+const serve = async (limits: Partial<GatewayLimits>) => {
+  const child = new TestChild(
+    './flood-gateway.ts',
+    { blockingMs: 600_000, progressIntervalMs: 0, ...limits },
+    {},
+  );
+  base = (await child.ready()).data['url'] ?? '';
+};
+afterEach(async () => {
+  for (const reader of readers) reader.close();
+  readers = [];
+  await endAllChildren();
+});
+
+const tool = (name: string, args: object = {}) => ({
+  method: 'tools/call',
+  params: { name, arguments: args },
+});
+const transfer = (progressToken: string | number) => ({
+  ...tool('transfer', { to: 'bob', amount: 5 }),
+  meta: { progressToken },
+});
+const open = (progressToken: string | number): SlowReader => {
+  const reader = new SlowReader(`${base}/mcp`, transfer(progressToken));
+  readers.push(reader);
+  return reader;
+};
+const ask = async <T>(path: string): Promise<T> => (await (await fetch(`${base}${path}`)).json()) as T;
+const memory = () => ask<Memory>('/memory');
+const soon = (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 60_000, interval: 50 });
+const whenWaiting = (count: number) => soon(async () => expect((await memory()).openWaits).toBe(count));
+const progressIn = (reader: SlowReader) =>
+  reader.messages.filter(({ method }) => method === 'notifications/progress');
+
+describe('readers that do not keep up', () => {
+  it('50 of them, 1,000 notifications of 64 KiB each: memory stays bounded, everyone else is served [M6.1]', async () => {
+    await serve({ streamBytesMax: 256 * KIB, stalledReaderMs: 600_000 });
+    const stalled = Array.from({ length: 50 }, (_each, index) => open(index));
+    const good = open('good');
+    good.read();
+    await whenWaiting(51);
+    const before = await memory();
+
+    const flooding = ask<Flooded>('/flood?count=1000&bytes=65536');
+    let isOver = false;
+    const over = flooding.finally(() => (isOver = true));
+    let served = 0;
+    while (!isOver) {
+      const { result } = await answerOf(await post(`${base}/mcp`, tool('open_tasks')));
+      expect(result?.structuredContent).toEqual({ open: 1 });
+      served += 1;
+    }
+    const flooded = await flooding;
+    await over;
+    console.info('flooded', flooded, 'before', before, 'served meanwhile', served);
+    expect(flooded.moves).toBe(1_000);
+    expect(flooded.arrayBufferBytes - before.arrayBufferBytes).toBeLessThan(200 * MIB);
+    expect(flooded.rssBytes - before.rssBytes).toBeLessThan(400 * MIB);
+    expect(served).toBeGreaterThan(5);
+
+    // Whoever begins to read at last gets what is left of the progress, and the response after it.
+    const [late] = stalled;
+    late?.read();
+    await soon(() => expect(progressIn(late as SlowReader).at(-1)?.params?.message).toMatch(/^1000 /));
+    await answerOf(await post(`${base}/mcp`, tool('release', { result: { receipt: 'r' } })));
+    for (const reader of [late as SlowReader, good]) {
+      await soon(() =>
+        expect(reader.messages.at(-1)?.result).toMatchObject({ structuredContent: { receipt: 'r' } }),
+      );
+      const values = progressIn(reader).map(({ params }) => params?.progress as number);
+      expect(values).toEqual([...new Set(values)].sort((a, b) => a - b));
+      expect(values.at(-1)).toBe(1_001); // the latest is never the one that goes
+    }
+    expect(progressIn(late as SlowReader).length).toBeLessThan(200);
+  });
+
+  it('one that stays stalled is disconnected and its memory freed; its task and the others go on [M6.1]', async () => {
+    await serve({ streamBytesMax: MIB, stalledReaderMs: 1_500 });
+    const good = open('good');
+    good.read();
+    await whenWaiting(1);
+    const before = await memory();
+    const stalled = Array.from({ length: 20 }, (_each, index) => open(index));
+    await whenWaiting(21);
+    await ask<Flooded>('/flood?count=100&bytes=65536');
+    expect((await memory()).arrayBufferBytes - before.arrayBufferBytes).toBeGreaterThan(5 * MIB);
+    await whenWaiting(1);
+    await soon(async () =>
+      expect((await memory()).arrayBufferBytes - before.arrayBufferBytes).toBeLessThan(2 * MIB),
+    );
+    for (const reader of stalled) reader.read();
+    await soon(() => expect(stalled.every(({ isCut }) => isCut)).toBe(true));
+    for (const { messages } of stalled)
+      expect(messages.every(({ method }) => method !== undefined)).toBe(true);
+    await answerOf(await post(`${base}/mcp`, tool('release', { result: { receipt: 'r' } })));
+    await soon(() =>
+      expect(good.messages.at(-1)?.result).toMatchObject({ structuredContent: { receipt: 'r' } }),
+    );
+    expect(good.isCut).toBe(false);
+  });
+
+  it('are told in the response that progress was dropped for it, and that means: read again [M6.1]', async () => {
+    await serve({ streamBytesMax: 64 * KIB });
+    const slow = open('slow');
+    await whenWaiting(1);
+    await ask<Flooded>('/flood?count=200&bytes=60000');
+    const receipt = 'r'.repeat(40 * KIB);
+    await answerOf(await post(`${base}/mcp`, tool('release', { result: { receipt } })));
+    slow.read();
+    await soon(() =>
+      expect(slow.messages.at(-1)?.result).toMatchObject({
+        structuredContent: { receipt },
+        _meta: { 'holdfast/refetch': { dropped: 1 }, 'holdfast/task': { status: 'completed' } },
+      }),
+    );
+  });
+});
