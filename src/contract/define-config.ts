@@ -91,6 +91,7 @@ const GATEWAY_LIMITS = [
   'messageDepthMax',
   'inlineWaitMs',
   'blockingMs',
+  'idleMs',
   'progressIntervalMs',
   'keepAliveMs',
   'streamBytesMax',

@@ -29,13 +29,13 @@ import type { Caller } from './caller.ts';
 import { decideOverMcp } from './decide.ts';
 import { invalidParams } from './error-mapping.ts';
 import { takeKey } from './idempotency-key.ts';
-import type { ProgressReporter } from './progress.ts';
+import type { OpenRequest } from './open-request.ts';
 import { callDigest } from './request-state.ts';
 import type { RequestState } from './request-state.ts';
 import { hasEnded } from './task-answer.ts';
 import { toolResult } from './tool-result.ts';
 import type { ToolSpec } from './tool-spec.ts';
-import { waitForTask, withProgress } from './waiting.ts';
+import { waitForTask } from './waiting.ts';
 import type { WaitParts } from './waiting.ts';
 import { refuseInexact } from './wire-message.ts';
 
@@ -53,7 +53,7 @@ export type CallOutcome =
 interface ToolCall {
   spec: ToolSpec;
   given: JsonObject;
-  caller: Caller;
+  request: OpenRequest;
 }
 
 /** A task as one call met it. */
@@ -69,19 +69,19 @@ export async function callAction(
   parts: CallParts,
   spec: ToolSpec,
   args: unknown,
-  caller: Caller,
+  request: OpenRequest,
 ): Promise<CallOutcome> {
-  const call: ToolCall = { spec, given: argumentsOf(args, caller), caller };
+  const { caller } = request;
+  const call: ToolCall = { spec, given: argumentsOf(args, caller), request };
   const { requestState } = caller;
-  const met = await withProgress(parts, caller, (progress) =>
-    requestState === undefined ? begin(parts, call, progress) : goOn(parts, call, requestState, progress),
-  );
+  const met = await (requestState === undefined ? begin(parts, call) : goOn(parts, call, requestState));
   await parts.beforeAnswer(met.answer);
   return outcomeOf(met, call);
 }
 
 /** Only a call that did not end is answered with anything but its result. */
-function outcomeOf({ answer, asked, remark }: Met, { spec, given, caller }: ToolCall): CallOutcome {
+function outcomeOf({ answer, asked, remark }: Met, { spec, given, request }: ToolCall): CallOutcome {
+  const { caller } = request;
   const takesTask = caller.declaresTasks && (spec.effect !== 'safe' || openApproval(answer) !== null);
   if (takesTask && !hasEnded(answer)) return { kind: 'task', answer };
   const approval = askableApproval(answer, caller);
@@ -92,49 +92,36 @@ function outcomeOf({ answer, asked, remark }: Met, { spec, given, caller }: Tool
   return { kind: 'input', answer, approval, state };
 }
 
-async function begin(
-  parts: CallParts,
-  { spec, given, caller }: ToolCall,
-  progress: ProgressReporter,
-): Promise<Met> {
+async function begin(parts: CallParts, { spec, given, request }: ToolCall): Promise<Met> {
+  const { caller } = request;
   const isSafe = spec.effect === 'safe';
   const takesTask = caller.declaresTasks && !isSafe;
   const { args: own, key } = takeKey(given, caller.meta, !isSafe);
-  const request: StartRequest = {
+  const start: StartRequest = {
     action: spec.name,
     args: own,
     principal: caller.principal,
     // Keyless safe calls never share a task, so that one can be aborted when its caller leaves (M5.3).
     ...(key === undefined ? { attach: !isSafe && (spec.attach ?? true) } : { key }),
   };
-  const patienceMs = patienceOf(parts);
-  const wait = (known: TaskAnswer, timeoutMs: number) =>
-    waitForTask(parts, known, caller, { timeoutMs, progress });
-  const started = await startOrMeet(parts, request, (met) => wait(met, patienceMs()));
-  const answer = await wait(started, takesTask ? parts.limits.inlineWaitMs : patienceMs()).catch(
-    (error: unknown) => {
-      if (isSafe && key === undefined) abandonSafeCall(parts, started, caller);
-      throw error;
-    },
-  );
-  return { answer };
+  // A task tells where it stands in its own words: no progress beside them.
+  const wait = (known: TaskAnswer, windowMs?: number) =>
+    waitForTask(parts, known, request, { isSilent: takesTask, ...(windowMs !== undefined && { windowMs }) });
+  const started = await startOrMeet(parts, start, request, wait);
+  if (isSafe && key === undefined && !hasEnded(started))
+    request.onCancel(() => abandonSafeCall(parts, started, caller));
+  return { answer: await (takesTask ? wait(started, parts.limits.inlineWaitMs) : wait(started)) };
 }
 
 /** A call that comes back after a person was asked. It starts nothing: its state names the task (M3.1). */
-async function goOn(
-  parts: CallParts,
-  { spec, given, caller }: ToolCall,
-  state: RequestState,
-  progress: ProgressReporter,
-): Promise<Met> {
+async function goOn(parts: CallParts, { spec, given, request }: ToolCall, state: RequestState): Promise<Met> {
+  const { caller } = request;
   if (state.call !== callDigest(spec.name, given))
     throw invalidParams('The requestState belongs to another call.');
   const { taskId, callId } = state;
   const { principal } = caller;
   const read = () => parts.client.get(taskId, principal);
-  // The person's time was in nobody's budget (M4.1): patience begins anew.
-  const wait = async () =>
-    waitForTask(parts, await read(), caller, { timeoutMs: parts.limits.blockingMs, progress });
+  const wait = async () => waitForTask(parts, await read(), request);
   const person = personsAnswer(caller.inputResponses, callId);
   switch (person.kind) {
     case 'decision': {
@@ -153,27 +140,22 @@ async function goOn(
 const refusalWords = ({ accepted, code, message }: DecisionAnswer): string =>
   accepted ? '' : `The decision given here changed nothing (${code}): ${message ?? 'the task refused it.'}`;
 
-/** What is left of `blockingMs`: the caller's own timeout began with the call, not with the wait. */
-function patienceOf({ clock, limits }: CallParts): () => number {
-  const calledAt = clock.now();
-  return () => Math.max(0, limits.blockingMs - (clock.now() - calledAt));
-}
-
 /** A task that is cancelled each time it is started anew is somebody's will. */
 const ROUNDS_MAX = 3;
 
 /** M1.4: a call that meets a task asked to cancel waits for its end, and starts anew where nothing was sent (S1.6). */
 async function startOrMeet(
-  { client, shutdown }: CallParts,
-  request: StartRequest,
+  { client }: CallParts,
+  start: StartRequest,
+  { over }: OpenRequest,
   wait: (met: TaskAnswer) => Promise<TaskAnswer>,
 ): Promise<TaskAnswer> {
   for (let round = 1; ; round += 1) {
-    const met = await client.start(request);
+    const met = await client.start(start);
     if (hasEnded(met) || !met.cancelRequested) return met;
     const answer = await wait(met);
     const isUndone = answer.status === 'cancelled' && answer.effect === 'none';
-    if (!isUndone || round === ROUNDS_MAX || shutdown.aborted) return answer;
+    if (!isUndone || round === ROUNDS_MAX || over.aborted) return answer;
   }
 }
 
@@ -187,9 +169,8 @@ export function argumentsOf(args: unknown, caller: Caller): JsonObject {
   });
 }
 
-/** M5.3: a safe call is aborted with its request, unless it was our own shutdown that cut the connection (M5.4). */
-function abandonSafeCall({ client, shutdown, log }: CallParts, started: TaskAnswer, caller: Caller): void {
-  if (shutdown.aborted || !caller.abortMeansCancel) return;
+/** M5.3: a safe call is aborted with its request. */
+function abandonSafeCall({ client, log }: CallParts, started: TaskAnswer, caller: Caller): void {
   client.cancel(started.taskId, caller.principal, 'the request was cancelled').catch((error: unknown) => {
     log.warn({ taskId: started.taskId, err: error }, 'an abandoned safe call could not be cancelled');
   });

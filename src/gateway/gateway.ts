@@ -26,6 +26,7 @@ import type { GatewayLog } from './log.ts';
 import { createMcpServer } from './mcp-server.ts';
 import type { ServerParts } from './mcp-server.ts';
 import { createOpenCalls } from './open-calls.ts';
+import type { RequestEnd } from './request-life.ts';
 import { checkRequestStateKey, REQUEST_STATE_KEY_BYTES } from './request-state.ts';
 import { startStdio } from './stdio.ts';
 import type { StdioOptions, StdioServing } from './stdio.ts';
@@ -46,6 +47,8 @@ export interface GatewayOptions {
   /** What clients see as `serverInfo`. */
   info?: { name: string; version: string };
   clock?: Clock;
+  /** Told how each call ended, once (M5.2). */
+  requestEnded?: (end: RequestEnd) => void;
   /** Fault seam: awaited when a call's start is durable and its answer known, before the answer is sent. */
   beforeAnswer?: (answer: TaskAnswer) => Promise<void>;
 }
@@ -70,7 +73,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const catalog = createCatalog(options.tools, RESERVED_NAMES);
   for (const { name, error } of catalog.quarantined)
     log.error({ tool: name, reason: error.message }, 'tool quarantined');
-  const shared = { client: options.client, limits, clock, log, shutdown: shutdown.signal };
+  const { client, requestEnded } = options;
+  const shared = { client, limits, clock, log, shutdown: shutdown.signal, requestEnded };
   const parts: ServerParts = {
     ...shared,
     catalog,

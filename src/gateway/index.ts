@@ -2,6 +2,7 @@
 export { createGateway } from './gateway.ts';
 export type { Gateway, GatewayOptions } from './gateway.ts';
 export type { GatewayAuth, StaticToken } from './auth.ts';
+export type { RequestEnd } from './request-life.ts';
 export type { Quarantined } from './catalog.ts';
 export type { HttpOptions, HttpRoute, HttpServing } from './http/server.ts';
 export { DEFAULT_LIMITS } from './limits.ts';

@@ -33,6 +33,11 @@ export const GATEWAY_LIMITS = {
     unit: 'ms',
     what: 'M3.1: how long a call of any other client blocks; below the 60 s after which the SDK’s clients give up.',
   },
+  idleMs: {
+    value: 45_000,
+    unit: 'ms',
+    what: 'M4.1: how long a call blocks while no progress is sent to its caller. Tells on calls where `blockingMs` is longer than this.',
+  },
   progressIntervalMs: {
     value: 100,
     unit: 'ms',

@@ -15,6 +15,8 @@ import { callerOf } from './caller.ts';
 import type { Caller, Connection } from './caller.ts';
 import type { ToolCatalog } from './catalog.ts';
 import { toolErrorResult, unknownTool } from './error-mapping.ts';
+import { inRequest } from './open-request.ts';
+import type { OpenRequest } from './open-request.ts';
 import { requestStateCodec } from './request-state.ts';
 import type { RequestState } from './request-state.ts';
 import { TASK_META, taskMeta } from './task-answer.ts';
@@ -72,26 +74,37 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
 
 type Mint = (state: RequestState) => ReturnType<RequestStateCodec<RequestState>['mint']>;
 
-async function callTool(
+const callTool = (
   parts: ServerParts,
   { name, arguments: args }: { name: string; arguments?: unknown },
   caller: Caller,
   mint: Mint,
-): Promise<CallToolResult> {
-  try {
-    if (isTaskTool(name)) return await parts.taskTools.call(name, args, caller);
-    const tool = parts.catalog.find(name);
-    switch (tool.kind) {
-      case 'unknown':
-        throw unknownTool(name);
-      case 'quarantined':
-        throw tool.error;
-      case 'action':
-        return await answerOf(await callAction(parts, tool.spec, args, caller), caller, mint);
+): Promise<CallToolResult> =>
+  inRequest(parts, caller, async (request) => {
+    try {
+      return await dispatch(parts, name, args, request, mint);
+    } catch (error) {
+      request.throwIfLeft();
+      return toolErrorResult(error, parts.log, name);
     }
-  } catch (error) {
-    caller.signal.throwIfAborted();
-    return toolErrorResult(error, parts.log, name);
+  });
+
+async function dispatch(
+  parts: ServerParts,
+  name: string,
+  args: unknown,
+  request: OpenRequest,
+  mint: Mint,
+): Promise<CallToolResult> {
+  if (isTaskTool(name)) return await parts.taskTools.call(name, args, request);
+  const tool = parts.catalog.find(name);
+  switch (tool.kind) {
+    case 'unknown':
+      throw unknownTool(name);
+    case 'quarantined':
+      throw tool.error;
+    case 'action':
+      return await answerOf(await callAction(parts, tool.spec, args, request), request.caller, mint);
   }
 }
 

@@ -9,12 +9,11 @@ import type { Principal } from '../task/plan.ts';
 import { openApproval, REASON_CHARS_MAX } from './approval.ts';
 import type { PersonsDecision } from './approval.ts';
 import { argumentsOf } from './call-tool.ts';
-import type { Caller } from './caller.ts';
 import type { ListedTool } from './catalog.ts';
 import { decideOverMcp, notReadable } from './decide.ts';
-import type { ProgressReporter } from './progress.ts';
+import type { OpenRequest } from './open-request.ts';
 import { toolResult } from './tool-result.ts';
-import { waitForTask, withProgress } from './waiting.ts';
+import { waitForTask } from './waiting.ts';
 import type { WaitParts } from './waiting.ts';
 
 const TASK_TOOL_NAMES = ['task_get', 'task_wait', 'task_cancel', 'task_answer'] as const;
@@ -74,7 +73,7 @@ const DESCRIPTIONS: Record<TaskToolName, string> = {
 
 export interface TaskTools {
   readonly listed: readonly ListedTool[];
-  call(name: TaskToolName, args: unknown, caller: Caller): Promise<CallToolResult>;
+  call(name: TaskToolName, args: unknown, request: OpenRequest): Promise<CallToolResult>;
 }
 
 export function createTaskTools(parts: WaitParts): TaskTools {
@@ -84,7 +83,8 @@ export function createTaskTools(parts: WaitParts): TaskTools {
     listed: TASK_TOOL_NAMES.map((name) =>
       listedTaskTool(name, z.toJSONSchema(schema[name], { io: 'input' }) as JsonObject),
     ),
-    async call(name, given, caller) {
+    async call(name, given, request) {
+      const { caller } = request;
       const args = argumentsOf(given, caller);
       switch (name) {
         case 'task_get': {
@@ -94,10 +94,8 @@ export function createTaskTools(parts: WaitParts): TaskTools {
         case 'task_wait': {
           const input = parse(schema.task_wait, args);
           const known = await client.get(input.taskId, caller.principal);
-          const timeoutMs = Math.min(Math.round(input.timeoutSeconds * 1000), parts.limits.blockingMs);
-          const wait = (progress: ProgressReporter) =>
-            waitForTask(parts, known, caller, { timeoutMs, progress });
-          return toolResult(await withProgress(parts, caller, wait), caller.principal);
+          const windowMs = Math.round(input.timeoutSeconds * 1000);
+          return toolResult(await waitForTask(parts, known, request, { windowMs }), caller.principal);
         }
         case 'task_cancel': {
           const input = parse(schema.task_cancel, args);

@@ -3,7 +3,8 @@
  * looks at, so the same test runs over HTTP in this process and over stdio in another.
  *
  * `transfer` and `read_balance` are what is called; `advance`, `release`, `reject` and `lose` move the open task
- * started last; `ask` opens an approval of it, and `decisions` answers what was decided since; `open_tasks` counts.
+ * started last; `ask` opens an approval of it, and `decisions` answers what was decided since; `burst` tells of steps,
+ * ends the task and tells of more, in one turn; `open_tasks` counts, and `cancels` lists.
  */
 import * as z from 'zod';
 import type { ApprovalView, DecisionAnswer, DecisionInput } from '../../src/client/task-client.ts';
@@ -38,6 +39,8 @@ const reject = safe('reject', z.object({ code: z.string(), message: z.string() }
 const lose = safe('lose', z.object({}));
 const ask = safe('ask', z.object({ approval: z.record(z.string(), z.json()).optional() }));
 const decisions = safe('decisions', z.object({}));
+const burst = safe('burst', z.object({ before: z.int(), after: z.int() }));
+const cancels = safe('cancels', z.object({}));
 const openTasks = safe('open_tasks', z.object({}));
 
 export function drivenClient(): HandDrivenTaskClient {
@@ -60,6 +63,19 @@ export function drivenClient(): HandDrivenTaskClient {
     client.fail(args as { code: string; message: string });
     return done(null);
   });
+  client.immediate.set('burst', (args) => {
+    const { before, after } = args as { before: number; after: number };
+    const tell = (steps: number) => {
+      for (let step = 1; step <= steps; step += 1) client.move({ statusMessage: `step ${step}` });
+    };
+    tell(before);
+    client.complete(null);
+    tell(after);
+    return done(null);
+  });
+  client.immediate.set('cancels', () =>
+    done({ cancels: client.cancels.map(({ taskId, reason = null }) => ({ taskId, reason })) }),
+  );
   client.immediate.set('open_tasks', () => done({ open: client.openTasks }));
   client.immediate.set('ask', (args) => {
     const { approval } = args as { approval?: Partial<ApprovalView> };
@@ -136,6 +152,8 @@ export const drivenTools = [
   lose,
   ask,
   decisions,
+  burst,
+  cancels,
   openTasks,
 ].map(toolOf);
 

@@ -7,6 +7,7 @@ import type { ApprovalView } from '../../src/client/task-client.ts';
 import { createGateway } from '../../src/gateway/index.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
 import { silentLog } from '../../src/gateway/log.ts';
+import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
 import { drivenClient, drivenTools, LOCAL, openApproval, transfer } from '../support/driven-gateway.ts';
 import { HandDrivenClock } from '../support/hand-driven-clock.ts';
@@ -39,7 +40,7 @@ function setUp(change: Partial<Caller> = {}) {
     ...change,
   };
   const call = (also: Partial<Caller> = {}, args: object = ARGS, tool = toolOf(transfer)) =>
-    callAction(parts, tool, args, { ...caller, ...also });
+    inRequest(parts, { ...caller, ...also }, (request) => callAction(parts, tool, args, request));
   const ask = (approval: Partial<ApprovalView> = {}) =>
     client.move({ status: 'awaiting_approval', effect: 'none', approval: openApproval(approval) });
   /** A call that has met an approval. */

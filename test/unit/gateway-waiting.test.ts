@@ -4,6 +4,7 @@ import type { CallParts } from '../../src/gateway/call-tool.ts';
 import type { Caller } from '../../src/gateway/caller.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
 import { silentLog } from '../../src/gateway/log.ts';
+import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
 import { drivenClient, drivenTools, LOCAL, transfer } from '../support/driven-gateway.ts';
 import { HandDrivenClock } from '../support/hand-driven-clock.ts';
@@ -35,7 +36,7 @@ function setUp(change: Partial<Caller> = {}) {
     ...change,
   };
   const call = (args: object = { to: 'bob', amount: 5 }, tool = toolOf(transfer)) =>
-    callAction(parts, tool, args, caller);
+    inRequest(parts, caller, (request) => callAction(parts, tool, args, request));
   return {
     client,
     clock,
