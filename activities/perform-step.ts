@@ -2,6 +2,7 @@
  * A procedure's step in one activity (architecture.md, idea 1): planned, reserved and performed; where policy asks for a
  * person it is reserved and nothing is claimed. Run again it finds in the ledger what the first run did.
  */
+import { decisionBudget } from '../src/contract/decision-budget.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import { operationIdOf } from '../src/contract/ids.ts';
 import type { Action } from '../src/contract/implement-action.ts';
@@ -14,6 +15,7 @@ import { performOperation } from '../src/operation/perform-operation.ts';
 import type { StepAnswer, StepRequest } from '../src/task/activity-api.ts';
 import { endedWith } from '../src/task/ends.ts';
 import type { TaskEnd } from '../src/task/outcome.ts';
+import type { PlanDecision } from '../src/task/plan.ts';
 import { refusalCause } from './plan-task.ts';
 
 export interface StepDeps {
@@ -37,7 +39,8 @@ export async function performStep(
   const planned = await planStep(deps, request);
   if ('refused' in planned) return { kind: 'refused', end: planned.refused };
   const { input, reservation, plan: ruled } = await underStandingRules(planned, deps.ledger);
-  const plan = { ...ruled, inline: false, stepOf: start.parent };
+  const budget = planned.decision && { decision: planned.decision };
+  const plan = { ...ruled, inline: false, stepOf: start.parent, ...budget };
   const parent = { operationId: start.parent, taskId, ordinal };
   const reserved = await deps.ledger.reserveStep({ parent, reservation, notes: journal });
   if (reserved.kind === 'superseded')
@@ -63,7 +66,7 @@ export async function performStep(
 async function planStep(
   { ledger, hashKey, actionNamed }: StepDeps,
   { start }: StepRequest,
-): Promise<PlannedOperation | { refused: TaskEnd }> {
+): Promise<(PlannedOperation & { decision: PlanDecision | null }) | { refused: TaskEnd }> {
   const { action: name, args, key, principal, parent } = start;
   try {
     const action = actionNamed(name);
@@ -72,7 +75,9 @@ async function planStep(
         'unknown_action',
         `No action named ${JSON.stringify(name.slice(0, 64))} is configured.`,
       );
-    return planOperation(action, { args, principal, key, hashKey, attach: false });
+    const planned = planOperation(action, { args, principal, key, hashKey, attach: false });
+    const isDecision = start.decision === true;
+    return { ...planned, decision: isDecision ? decisionBudget(action.contract, planned.input) : null };
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     const cause = BEYOND_PLANNING.includes(error.code) ? 'permanent_failure' : refusalCause(error);

@@ -23,7 +23,12 @@ export function handleFor(
   prefix: string,
   restart: (input: JsonObject) => void,
 ): AnyHandle {
-  const step = (stepId: string, action: string, args: unknown): Promise<unknown> => {
+  const step = (
+    stepId: string,
+    action: string,
+    args: unknown,
+    more: { decision?: true } = {},
+  ): Promise<unknown> => {
     if (isStopped(run.state)) return never();
     const problem = misnamed(stepId, prefix) ?? tooMany(run);
     if (problem !== null) return Promise.reject(problem);
@@ -31,13 +36,13 @@ export function handleFor(
     const fingerprint = fingerprintOf(given);
     const { step: name, known } = run.items.ask(prefix + stepId);
     if (known) mustBe(run, known, { kind: 'step', action, fingerprint });
-    else run.begin(name, { action, args: given }, fingerprint);
+    else run.begin(name, { action, args: given, ...more }, fingerprint);
     return run.items.wait(name);
   };
   const handle = {
     taskId: run.state.taskId,
-    step,
-    decide: step,
+    step: (stepId: string, action: string, args: unknown) => step(stepId, action, args),
+    decide: (stepId: string, action: string, args: unknown) => step(stepId, action, args, { decision: true }),
     approve: (id: string, { view, ...policy }: { view: JsonObject }) =>
       step(id, APPROVAL_ACTION, { view, policy }),
     child: (id: string, code: AnyCode, input: JsonObject) => child(run, prefix, id, code, input),

@@ -56,6 +56,18 @@ export interface RetryDefinition {
   maximumInterval?: Duration;
 }
 
+/** S3.7: what asking for a decision may come to. Kept in the ledger: a crash, a retry and a restart all count. */
+export interface DecisionDefinition<Input = unknown> {
+  /** Asks at most, the first among them, 1 to 1000. Default 6. */
+  asksMax?: number;
+  /** From one ask to the next at least, 0 to 24 h. Default 1 s. */
+  interval?: Duration;
+  /** What all asks together may cost at most, in a unit of your own; needs `costOf`. Default unbounded. */
+  costMax?: number;
+  /** What one ask with these arguments costs at most, in the same unit. Pure and quick. */
+  costOf?(input: Input): number;
+}
+
 /** What a user writes. Durations are `250ms`, `10s`, `5m`, `24h`, `7d` or milliseconds. */
 export interface ActionDefinition<
   Input extends z.ZodObject,
@@ -78,6 +90,8 @@ export interface ActionDefinition<
   approval?(input: z.output<Input>): false | ApprovalRule;
   deadlines?: DeadlinesDefinition;
   retry?: RetryDefinition;
+  /** The budget of each `p.decide` that this action is asked by; of no meaning elsewhere. */
+  decision?: DecisionDefinition<z.output<Input>>;
   /** S7.4: what a cancel that meets a committed effect does. Default `keep`. */
   onCancel?: 'keep' | 'rollback';
   /** S7.4: what a cancel that meets a running attempt does. Default `finish`. */
@@ -112,6 +126,13 @@ export interface ActionContract<
   approval?(input: z.output<Input>): false | ApprovalRule;
   readonly deadlines: Readonly<PlanDeadlines>;
   readonly retry: Readonly<PlanRetry>;
+  readonly decision: {
+    readonly asksMax: number;
+    readonly intervalMs: number;
+    /** Null: unbounded. */
+    readonly costMax: number | null;
+    costOf?(input: z.output<Input>): number;
+  };
   readonly onCancel: 'keep' | 'rollback';
   readonly cancelAttempt: 'finish' | 'abort';
   /** Why there is no verify handler; null when there must be one. */
@@ -140,7 +161,7 @@ export function defineAction<
   const name = typeof definition?.name === 'string' ? definition.name.slice(0, 64) : '(unnamed)';
   const parsed = definitionSchema.safeParse(definition);
   if (!parsed.success) throw contractError(name, issuesOf(parsed.error));
-  const { deadlines, verify, rollback, approval, ...rest } = parsed.data;
+  const { deadlines, verify, rollback, approval, decision, ...rest } = parsed.data;
   const isSafe = rest.effect === 'safe';
   const contract: ActionContract<Input, Output, Name> = {
     ...rest,
@@ -154,6 +175,7 @@ export function defineAction<
     ...(approval && { approval: approval as NonNullable<ActionContract<Input, Output>['approval']> }),
     deadlines: Object.freeze(deadlinesOf(deadlines, rest.transactional)),
     retry: Object.freeze(rest.retry),
+    decision: Object.freeze(decision) as ActionContract<Input, Output>['decision'],
     noVerify: verify?.none ?? (isSafe ? 'it changes nothing' : null),
     sensitive: Object.freeze({
       input: Object.freeze(sensitivePatterns(definition.input, 'input')),

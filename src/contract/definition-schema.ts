@@ -24,6 +24,11 @@ const oneOf = <const Values extends readonly string[]>(values: Values) =>
 
 const flag = z.boolean({ error: 'write true or false' });
 
+const wholeNumber = (minimum: number, maximum: number) => {
+  const error = `write a whole number from ${minimum} to ${maximum}`;
+  return z.int({ error }).min(minimum, { error }).max(maximum, { error });
+};
+
 const text = (limit: number, what: string) =>
   z
     .string({ error: `write ${what}` })
@@ -51,6 +56,8 @@ const {
   heartbeatMsMax,
   slaMsMax,
   retryIntervalMsMax,
+  decisionAsksMax,
+  decisionIntervalMsMax,
 } = LIMITS;
 const NAME = new RegExp(`^[A-Za-z0-9_-]{1,${LIMITS.toolNameLengthMax.value}}$`);
 
@@ -87,11 +94,7 @@ export const definitionSchema = z.strictObject({
     .prefault({}),
   retry: z
     .strictObject({
-      maximumRetries: z
-        .int({ error: `write a whole number from 0 to ${LIMITS.retriesMax.value}` })
-        .min(0, { error: `write a whole number from 0 to ${LIMITS.retriesMax.value}` })
-        .max(LIMITS.retriesMax.value, { error: `write a whole number from 0 to ${LIMITS.retriesMax.value}` })
-        .default(5),
+      maximumRetries: wholeNumber(0, LIMITS.retriesMax.value).default(5),
       initialInterval: durationIn(1, retryIntervalMsMax),
       maximumInterval: durationIn(1, retryIntervalMsMax),
     })
@@ -103,6 +106,26 @@ export const definitionSchema = z.strictObject({
         maximumIntervalMs: maximumInterval,
       }),
     ),
+  decision: z
+    .strictObject({
+      asksMax: wholeNumber(1, decisionAsksMax.value).default(6),
+      interval: durationIn(0, decisionIntervalMsMax),
+      costMax: z
+        .number({ error: 'write what all asks may cost together' })
+        .nonnegative({ error: 'write 0 or more' })
+        .optional(),
+      costOf: handler('a function of the input that answers what one ask costs').optional(),
+    })
+    .refine(({ costMax, costOf }) => (costMax === undefined) === (costOf === undefined), {
+      error: 'a bound on cost needs both: costMax, and costOf that says what one ask costs',
+    })
+    .prefault({})
+    .transform(({ asksMax, interval = 1_000, costMax = null, costOf }) => ({
+      asksMax,
+      intervalMs: interval,
+      costMax,
+      ...(costOf && { costOf }),
+    })),
   onCancel: oneOf(['keep', 'rollback']).default('keep'),
   cancelAttempt: oneOf(['finish', 'abort']).default('finish'),
   verify: z.strictObject({ none: text(1_000, 'why there is nothing to read back') }).optional(),

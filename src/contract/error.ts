@@ -63,6 +63,13 @@ export const ERROR_CODES = {
     retryable: true,
     action: 'Change the state it names, or call later; the same key may be used again.',
   },
+  decision_budget_spent: {
+    meaning:
+      'A decision (`p.decide`) was asked for as often as its contract’s budget allows, and no answer is on record.',
+    retryable: false,
+    action:
+      'Find out why answers are lost; raise `decision` in its contract, or catch this in the procedure.',
+  },
   verify_failed: {
     meaning: 'The effect was not as promised when it was read back.',
     retryable: false,

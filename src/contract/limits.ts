@@ -222,6 +222,20 @@ export const LIMITS = {
     why: 'A wait that long is a matter for a person.',
     beyond: '`invalid_contract`; a longer `Retry-After` is cut to it',
   },
+  decisionAsksMax: {
+    value: 1_000,
+    unit: 'asks',
+    what: '`decision.asksMax` (1 at least, 6 by default): how often one decision of a procedure is asked for',
+    why: 'Each ask may cost money, and a worker that dies of the answer would ask for ever.',
+    beyond: '`invalid_contract`; a decision whose asks are spent fails with `decision_budget_spent`',
+  },
+  decisionIntervalMsMax: {
+    value: DAY_MS,
+    unit: 'ms',
+    what: '`decision.interval` (0 at least, 1 s by default): from one ask of a decision to the next',
+    why: 'A wait that long is a matter for a person.',
+    beyond: '`invalid_contract`; the next ask waits',
+  },
   inlineMsMax: {
     value: 2_000,
     unit: 'ms',

@@ -162,7 +162,7 @@ export async function refuse(
   const message = cut(reason, REASON_LENGTH_MAX);
   const columns = {
     ...GIVEN_BACK,
-    failure: stored({ kind: 'notApplied', code: 'precondition_failed', message }),
+    failure: stored({ kind: 'notApplied', code: end.cause, message }),
     ...ended(end),
   };
   const data: JsonObject = { reason: message, end: { ...end } as unknown as JsonObject };

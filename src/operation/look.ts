@@ -4,7 +4,7 @@ import type { OperationRow } from '../ledger/ledger.ts';
 import type { AttemptRequest } from '../task/activity-api.ts';
 import { endedWith } from '../task/ends.ts';
 import type { Failure } from '../task/failure.ts';
-import type { OperationOutcome, TaskEnd } from '../task/outcome.ts';
+import type { OperationOutcome, TaskEnd, TerminalCause } from '../task/outcome.ts';
 import { NO_RESULT } from './result.ts';
 
 type Asker = Pick<AttemptRequest, 'plan' | 'input' | 'taskId' | 'ordinal' | 'attempt'>;
@@ -47,7 +47,7 @@ export function decidedOutcome(row: OperationRow, asker: Asker): OperationOutcom
       return row.end === null ? null : { kind: 'spent', end: row.end };
     case 'refused':
       return isOurs
-        ? { kind: 'refused', reason: row.failure?.message ?? 'The precondition did not hold.' }
+        ? refusedOutcome(row.failure?.message ?? 'The precondition did not hold.', row.end?.cause)
         : tooLate(row, asker);
     case 'rolling_back':
       return isOurs
@@ -60,6 +60,13 @@ export function decidedOutcome(row: OperationRow, asker: Asker): OperationOutcom
     default:
       return row.state satisfies never;
   }
+}
+
+/** Why an operation was refused with nothing sent, or nothing of it applied. */
+export type RefusalCause = 'precondition_failed' | 'decision_budget_spent';
+
+export function refusedOutcome(reason: string, cause?: TerminalCause): OperationOutcome {
+  return { kind: 'refused', reason, ...(cause === 'decision_budget_spent' && { cause }) };
 }
 
 /** The row belongs to another run of the operation, or this one's task was closed. */

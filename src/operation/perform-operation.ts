@@ -19,7 +19,9 @@ import { Attempt } from './attempt.ts';
 import { claim } from './claim.ts';
 import type { AttemptRuntime, OperationDeps } from './deps.ts';
 import { execute } from './execute.ts';
-import { decidedOutcome, look, tooLate } from './look.ts';
+import { decidedOutcome, look, refusedOutcome, tooLate } from './look.ts';
+import type { RefusalCause } from './look.ts';
+import { decisionLimit, paced } from './decision-limit.ts';
 import { refusedEnd } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 import { reconcileHeld, takeOver } from './take-over.ts';
@@ -41,7 +43,7 @@ export async function performOperation(
   }
   if (request.purpose === 'settle' || row.state === 'in_flight' || row.state === 'applied')
     return takeOver(attempt);
-  return request.plan.transactional ? performInTransaction(attempt) : begin(attempt);
+  return request.plan.transactional ? performInTransaction(attempt) : begin(attempt, row);
 }
 
 /** S1.5: the row was inserted before the workflow was started. */
@@ -67,10 +69,16 @@ async function appendNotes(attempt: EffectAttempt): Promise<void> {
 }
 
 /** Nothing was ever sent: precondition, claim and intent, execution. */
-async function begin(attempt: EffectAttempt): Promise<OperationOutcome> {
+async function begin(attempt: EffectAttempt, row: OperationRow): Promise<OperationOutcome> {
   const { signal } = attempt.runtime;
+  const limit = await decisionLimit(attempt, row);
+  if (limit.kind === 'spent') return refuseUnclaimed(attempt, limit.reason, 'decision_budget_spent');
+  if (limit.kind === 'paced') {
+    await appendNotes(attempt);
+    return paced(limit.waitMs);
+  }
   const found = await askPrecondition(attempt, [signal]);
-  if (found.kind === 'fails') return refuseUnclaimed(attempt, found.reason);
+  if (found.kind === 'fails') return refuseUnclaimed(attempt, found.reason, 'precondition_failed');
   signal.throwIfAborted();
   if (found.kind === 'threw') {
     await appendNotes(attempt);
@@ -90,12 +98,16 @@ async function begin(attempt: EffectAttempt): Promise<OperationOutcome> {
 }
 
 /** S2.2: a guarded write, since between look and here another attempt may have claimed. */
-async function refuseUnclaimed(attempt: EffectAttempt, reason: string): Promise<OperationOutcome> {
+async function refuseUnclaimed(
+  attempt: EffectAttempt,
+  reason: string,
+  cause: RefusalCause,
+): Promise<OperationOutcome> {
   const { plan, taskId, ordinal, attempt: number, journal } = attempt.request;
   const { operationId } = plan;
   const request = { operationId, taskId, ordinal, attempt: number, notes: journal };
-  const written = await attempt.deps.ledger.refuse(request, reason, refusedEnd(plan, reason));
-  if (written.kind === 'written') return { kind: 'refused', reason };
+  const written = await attempt.deps.ledger.refuse(request, reason, refusedEnd(plan, reason, cause));
+  if (written.kind === 'written') return refusedOutcome(reason, cause);
   return decidedOutcome(written.row, attempt.request) ?? overtakenUnclaimed(attempt, written.row);
 }
 

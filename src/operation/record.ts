@@ -15,7 +15,8 @@ import type { Json } from '../task/json.ts';
 import type { OperationOutcome, StoredResult, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
 import type { Attempt } from './attempt.ts';
-import { tooLate } from './look.ts';
+import { refusedOutcome, tooLate } from './look.ts';
+import type { RefusalCause } from './look.ts';
 import { persist } from './persist.ts';
 import type { Result } from './result.ts';
 
@@ -37,8 +38,11 @@ export const failedEnd = (plan: Plan, failure: Failure): TaskEnd =>
     failure,
   );
 
-export const refusedEnd = (plan: Plan, reason: string): TaskEnd =>
-  endedWith({ plan, cancelRequested: false }, 'precondition_failed', reason);
+export const refusedEnd = (
+  plan: Plan,
+  reason: string,
+  cause: RefusalCause = 'precondition_failed',
+): TaskEnd => endedWith({ plan, cancelRequested: false }, cause, reason);
 
 export async function commit(
   attempt: EffectAttempt,
@@ -89,11 +93,12 @@ export async function refuse(
   attempt: EffectAttempt,
   claim: Claim,
   reason: string,
+  cause: RefusalCause,
 ): Promise<OperationOutcome> {
   const written = await persist(() =>
-    attempt.deps.ledger.refuse({ claim }, reason, refusedEnd(attempt.plan, reason)),
+    attempt.deps.ledger.refuse({ claim }, reason, refusedEnd(attempt.plan, reason, cause)),
   );
-  return landed(attempt, claim, written, { kind: 'refused', reason });
+  return landed(attempt, claim, written, refusedOutcome(reason, cause));
 }
 
 /** S6.5: the effect is not as promised; it is to be undone and a person is told. */

@@ -19,7 +19,9 @@ import { adoptLookedUp, conclude } from './conclude.ts';
 import { execute } from './execute.ts';
 import { isRecallable, keepOutput, recallValue, recalled } from './keep-result.ts';
 import type { HeldClaim } from './held-claim.ts';
+import { decisionLimit, paced } from './decision-limit.ts';
 import { tooLate } from './look.ts';
+import type { RefusalCause } from './look.ts';
 import { isProvenNotApplied, judge } from './reconcile.ts';
 import type { Doubt } from './reconcile.ts';
 import { raiseAttention, refuse, release } from './record.ts';
@@ -47,7 +49,7 @@ export async function reconcileHeld(
   try {
     if (before.state === 'applied') return await concludeStored(attempt, held, before);
     if (before.state === 'in_flight') return await reconcile(attempt, held, before);
-    return await goOn(attempt, held, null);
+    return await goOn(attempt, held, before, null);
   } finally {
     held.letGo();
   }
@@ -94,7 +96,7 @@ async function reconcile(
   const verdict = judge(doubt);
   switch (verdict) {
     case 'execute':
-      return goOn(attempt, held, doubt);
+      return goOn(attempt, held, before, doubt);
     case 'release':
       return release(attempt, held.claim, nothing('applied'));
     case 'wait':
@@ -134,15 +136,24 @@ function doubtFailure(found: LookupFound): Failure {
 }
 
 /** To the execution, or with purpose `settle` to the record that nothing was sent. `doubt` null: nothing ever was. */
-async function goOn(attempt: EffectAttempt, held: HeldClaim, doubt: Doubt | null): Promise<OperationOutcome> {
+async function goOn(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  before: OperationRow,
+  doubt: Doubt | null,
+): Promise<OperationOutcome> {
   if (attempt.request.purpose === 'settle') return release(attempt, held.claim, nothing('sent'));
   const isProven = doubt === null || isProvenNotApplied(doubt);
+  const limit = await decisionLimit(attempt, before);
+  if (limit.kind === 'paced') return paced(limit.waitMs);
+  if (limit.kind === 'spent')
+    return onRefused(attempt, held, { ...limit, cause: 'decision_budget_spent' }, doubt);
   const found = await askPrecondition(attempt, [attempt.runtime.signal, held.lost]);
   switch (found.kind) {
     case 'holds':
       break;
     case 'fails':
-      return onRefused(attempt, held, found.reason, doubt, isProven);
+      return onRefused(attempt, held, { ...found, cause: 'precondition_failed' }, doubt);
     case 'threw':
       attempt.runtime.signal.throwIfAborted();
       if (isProven) return release(attempt, held.claim, notChecked(found.failure));
@@ -163,14 +174,16 @@ async function goOn(attempt: EffectAttempt, held: HeldClaim, doubt: Doubt | null
 function onRefused(
   attempt: EffectAttempt,
   held: HeldClaim,
-  reason: string,
+  { reason, cause }: { reason: string; cause: RefusalCause },
   doubt: Doubt | null,
-  isProven: boolean,
 ): Promise<OperationOutcome> {
-  if (isProven || doubt?.found === 'not_applied') return refuse(attempt, held.claim, reason);
+  if (doubt === null || isProvenNotApplied(doubt) || doubt.found === 'not_applied')
+    return refuse(attempt, held.claim, reason, cause);
   // Perhaps it no longer holds because the earlier attempt was applied.
-  const message = `An earlier attempt may have been applied, and the precondition does not hold now: ${reason}`;
+  const why =
+    cause === 'precondition_failed' ? 'the precondition does not hold now' : 'it may not be asked again';
+  const message = `An earlier attempt may have been applied, and ${why}: ${reason}`;
   const failure: Failure = { kind: 'unknown', code: 'outcome_unknown', message };
-  if (doubt?.found === 'threw') return Promise.resolve({ kind: 'unknown', failure, attention: false });
+  if (doubt.found === 'threw') return Promise.resolve({ kind: 'unknown', failure, attention: false });
   return raiseAttention(attempt, held.claim, failure);
 }

@@ -57,8 +57,9 @@ export interface ProcedureHandle<Actions> {
     args: StepArguments<Actions, Name>,
   ): Promise<StepResult<Actions, Name>>;
   /**
-   * A decision that would come out differently if made again, a model's for one (S3.7): recorded before the code goes
-   * on, made again only if it was lost before that, within the budget of its contract.
+   * A decision that would come out differently if asked for again, a model's for one (S3.7): recorded before the code
+   * goes on, asked for again only if it was lost before that, within its contract's `decision`. Beyond that it rejects
+   * with {@link StepFailed}: `decision_budget_spent`.
    */
   decide<Name extends NameOf<Actions>>(
     decisionId: string,

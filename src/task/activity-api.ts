@@ -138,6 +138,8 @@ export interface StepStart {
   principal: Principal;
   /** The procedure's operation. */
   parent: string;
+  /** S3.7: asked for by `p.decide`, within the budget of its contract. */
+  decision?: true;
 }
 
 /** Plans, reserves and performs a step in one go. */

@@ -72,7 +72,7 @@ function afterOutcome(state: TaskState, outcome: OperationOutcome, at: number): 
     case 'committed':
       return afterCommit(state, outcome.result, outcome.replayed, at);
     case 'refused':
-      return finish(endedWith(state, 'precondition_failed', outcome.reason));
+      return finish(endedWith(state, outcome.cause ?? 'precondition_failed', outcome.reason));
     case 'failed':
       return finish(failedEnd(state, outcome.failure));
     case 'released':

@@ -11,8 +11,11 @@ export type StoredResult =
 export type OperationOutcome =
   /** Verified and committed. `replayed`: by an earlier task of this key, nothing was sent now. */
   | { kind: 'committed'; result: StoredResult; replayed: boolean }
-  /** The precondition does not hold; nothing was sent; the row says so and the task's end is recorded (S2.2). */
-  | { kind: 'refused'; reason: string }
+  /**
+   * The precondition does not hold; nothing was sent; the row says so and the task's end is recorded (S2.2). `cause`: or a
+   * decision's budget is spent and no answer of it is on record (S3.7).
+   */
+  | { kind: 'refused'; reason: string; cause?: 'decision_budget_spent' }
   /** The claim was given back: provably nothing was applied. May be tried again. */
   | { kind: 'released'; failure: Failure }
   /** Provably nothing was applied and never will be; spends the key; the task's end is recorded. */
@@ -23,8 +26,11 @@ export type OperationOutcome =
   | { kind: 'mismatch'; reason: string }
   /** It can't be known now. `attention`: the row is in `attention`, a person is alerted; else try again by reconciling. */
   | { kind: 'unknown'; failure: Failure; attention: boolean }
-  /** Another holder of the same attempt may be at work, or a sent request may still land; look again after `retryAfterMs`. */
-  | { kind: 'busy'; retryAfterMs: number; reason: 'claimed' | 'settling' }
+  /**
+   * Another holder of the same attempt may be at work, a sent request may still land, or a decision may not be asked for
+   * again so soon (`paced`, S3.7); look again after `retryAfterMs`.
+   */
+  | { kind: 'busy'; retryAfterMs: number; reason: 'claimed' | 'settling' | 'paced' }
   /** The row has seen a newer claim. `superseded`: a newer ordinal, so another task owns the operation. */
   | { kind: 'fenceStale'; rowAttempt: number; superseded: boolean }
   /** The key was used with other arguments; the paths that differ, never values. */
@@ -61,6 +67,8 @@ export type TerminalCause =
   | 'cancelled'
   | 'cancelled_after_commit'
   | 'precondition_failed'
+  /** S3.7: a decision was asked for as often as its budget allows, and each answer was lost. */
+  | 'decision_budget_spent'
   | 'verify_failed'
   | 'permanent_failure'
   | 'retries_exhausted'

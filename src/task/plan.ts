@@ -42,6 +42,14 @@ export interface PlanRetry {
   maximumIntervalMs: number;
 }
 
+/** How often a decision may be asked for (S3.7), frozen from its contract for these arguments. */
+export interface PlanDecision {
+  /** Asks at most, the first among them; 0 where even one would cost more than may be spent. */
+  asksMax: number;
+  /** From one ask to the next, at least. */
+  intervalMs: number;
+}
+
 /** Who must decide before the action runs, frozen from the contract's policy for these arguments (S4). */
 export interface PlanApproval {
   /** Any one of these may decide. Empty: anybody of the tenant. */
@@ -124,6 +132,8 @@ export interface Plan {
   procedure?: { origin?: string } | null;
   /** Set for a step of a procedure: the procedure's operation. The step's end is recorded with the procedure's. */
   stepOf?: string | null;
+  /** Set for a step that is a decision (`p.decide`). */
+  decision?: PlanDecision | null;
   /** Set once an approver changed the arguments. */
   edited?: PlanEdit | null;
 }
