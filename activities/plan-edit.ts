@@ -1,5 +1,6 @@
 /** An approver's new arguments, validated and planned for the same operation and requester (S4.2). */
 import { asksForMore } from '../src/contract/approval-policy.ts';
+import { decisionBudget } from '../src/contract/decision-budget.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
@@ -35,6 +36,8 @@ export function planEdit(
         autoRetry: plan.autoRetry,
         inline: false,
         recorded: plan.recorded,
+        ...(plan.stepOf != null && { stepOf: plan.stepOf }),
+        ...(plan.decision != null && { decision: decisionBudget(action.contract, planned.input) }),
         fingerprint: plan.fingerprint,
         edited: { by: by.subject, callId, fingerprint },
       },

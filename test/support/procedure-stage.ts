@@ -12,7 +12,16 @@ import { bookActions } from './book-actions.ts';
 export const ANN = { tenant: 'local', subject: 'ann', roles: [] };
 export const BOSS = { tenant: 'local', subject: 'bea', roles: ['boss'] };
 
-const NAMES = ['trip', 'parallel_trip', 'optional_hotel', 'tour', 'race', 'long_patrol', 'with_child'];
+const NAMES = [
+  'trip',
+  'parallel_trip',
+  'optional_hotel',
+  'hotel_then_car',
+  'tour',
+  'race',
+  'long_patrol',
+  'with_child',
+];
 const POLL_MS = 20;
 const POLL_LIMIT_MS = 30_000;
 

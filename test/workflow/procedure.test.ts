@@ -122,6 +122,16 @@ it('a step waits for a person, and is performed once as approved [S4.1] approval
   expect(book.log).toEqual(['book flight', 'book hotel']);
 });
 
+it('a step whose arguments an approver edited is undone like any other [S4.2, S6.3] approval', async () => {
+  const taskId = await stage.start('hotel_then_car');
+  await until(async () => (await stage.status(taskId)) === 'awaiting_approval');
+  const edit = { kind: 'edit', arguments: { name: 'hostel' } } as const;
+  expect(await stage.holdfast.client.decide(taskId, BOSS, edit)).toMatchObject({ code: 'edited' });
+  const answer = await stage.ended(taskId);
+  expect(answer).toMatchObject({ status: 'failed', effect: 'rolled_back', error: { code: 'sold_out' } });
+  expect(book.log).toEqual(['book hostel', 'cancel hostel']);
+});
+
 it('the same key meets the same procedure, and is answered from its row once it has ended [S1.5]', async () => {
   const call = { action: 'trip', args: {}, key: 'twice', principal: ANN };
   const first = await stage.holdfast.client.start(call);

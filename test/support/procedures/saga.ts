@@ -36,6 +36,12 @@ export const optionalHotel = procedure<Actions>('optional_hotel', async (p) => {
   return { hotel: 'booked' };
 });
 
+/** A hotel that a person is asked about, then a car that is sold out. */
+export const hotelThenCar = procedure<Actions>('hotel_then_car', async (p) => {
+  await p.step('hotel', 'book_expensive', { name: 'hotel' });
+  await p.step('car', 'book', { name: 'car', fails: true });
+});
+
 /** As many bookings one after the other as asked for, then a person, then one that may fail. */
 export const tour = procedure<Actions, { stops: number; fail?: boolean }>(
   'tour',
