@@ -36,7 +36,7 @@ export const INLINE: readonly EffectClass[] = [
 ];
 
 export const POINTS: Record<
-  Exclude<CrashPoint, 'before_answer' | 'after_reserve' | 'before_sending'>,
+  Exclude<CrashPoint, 'before_answer' | 'after_reserve' | 'before_sending' | 'before_end'>,
   string
 > = {
   before_claim: 'before the claim',
@@ -181,24 +181,29 @@ export function words(fates: readonly Pick<Fate, 'effects' | 'status'>[]): strin
   return [...counts].map(([text, n]) => (counts.size === 1 ? text : `${n}× ${text}`)).join('; ');
 }
 
-/** Runs what is asked for once, at most `width` at a time. */
-export function sharedRuns<Name extends string, Result>(width: number, run: (name: Name) => Promise<Result>) {
-  const runs = new Map<Name, Promise<Result>>();
+/** Runs what it is given, at most `width` at a time. */
+export function atMost(width: number) {
   const waiting: (() => void)[] = [];
   let free = width;
-  const bounded = async (name: Name): Promise<Result> => {
+  return async <Result>(run: () => Promise<Result>): Promise<Result> => {
     if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve));
     else free -= 1;
     try {
-      return await run(name);
+      return await run();
     } finally {
       const next = waiting.shift();
       if (next) next();
       else free += 1;
     }
   };
+}
+
+/** Runs what is asked for once, at most `width` at a time. */
+export function sharedRuns<Name extends string, Result>(width: number, run: (name: Name) => Promise<Result>) {
+  const runs = new Map<Name, Promise<Result>>();
+  const bounded = atMost(width);
   return (name: Name): Promise<Result> => {
-    const known = runs.get(name) ?? bounded(name);
+    const known = runs.get(name) ?? bounded(() => run(name));
     runs.set(name, known);
     return known;
   };

@@ -11,7 +11,9 @@ export type CrashPoint =
   /** The gateway's answer is known and not sent. */
   | 'before_answer'
   /** The row is reserved and the workflow not started. */
-  | 'after_reserve';
+  | 'after_reserve'
+  /** A procedure is over, and its end is about to be recorded. */
+  | 'before_end';
 
 /** Where a process stops until it is killed or told to go on. */
 export interface Stop {
@@ -19,6 +21,8 @@ export interface Stop {
   /** Only this attempt; default every one. */
   attempt?: number;
   about?: FaultPlace['about'];
+  /** Only for this operation; a rollback has one of its own. */
+  operationId?: string;
 }
 
 /** A place a process has reached and is blocked at. */

@@ -265,6 +265,23 @@ const optionalRead = implementAction(
   },
 );
 
+/** A model: counts how often it was asked, and says something else each time. */
+const model = implementAction(
+  defineAction({
+    ...terms,
+    name: 'target_model',
+    description: 'Asks a model.',
+    input: z.object({}),
+    output: z.object({ answer: z.string() }),
+    effect: 'safe',
+  }),
+  {
+    async execute(_input, context) {
+      return { answer: (await put('unsafe', 'advice', context, context.signal)).resourceId };
+    },
+  },
+);
+
 /** Those that need an encryption key only where there is one. */
 /** As `target_conditional`, once a person said yes, over MCP too. */
 function approved({ contract, handlers }: Action): Action {
@@ -275,7 +292,9 @@ function approved({ contract, handlers }: Action): Action {
 export function faultActions({ withSecrets }: { withSecrets: boolean }): Action[] {
   return [
     ...targetActions.map((action) => quick(action as unknown as Action)),
-    ...[guarded, anything, large, transactional, optionalRead].map((action) => action as unknown as Action),
+    ...[guarded, anything, large, transactional, optionalRead, model].map(
+      (action) => action as unknown as Action,
+    ),
     approved(quick(targetConditional)),
     ...(withSecrets ? [secretive as unknown as Action] : []),
     stubborn('target_stubborn', 'conditional'),

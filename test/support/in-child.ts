@@ -27,6 +27,7 @@ export class Stops {
     if (stop === undefined || this.isOver || stop.point !== place.point) return;
     if (stop.attempt !== undefined && stop.attempt !== place.attempt) return;
     if (stop.about !== undefined && stop.about !== place.about) return;
+    if (stop.operationId !== undefined && stop.operationId !== place.operationId) return;
     tell({ notice: 'reached', place });
     await new Promise<void>((resolve) => this.waiting.push(resolve));
   }

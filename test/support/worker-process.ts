@@ -43,7 +43,8 @@ async function run(taskQueue: string): Promise<void> {
   const attemptOperation = told(
     options.protocol === 'effect_first' ? effectFirst : activities.attemptOperation,
   );
-  const taken = { ...activities, attemptOperation };
+  const endProcedure = stoppingBefore(activities.endProcedure);
+  const taken = { ...activities, attemptOperation, endProcedure };
   if (options.takes === 'activities') return takeActivities(taskQueue, taken);
   const worker = await startWorker({
     connection,
@@ -107,6 +108,16 @@ function told(attempting: Attempting): Attempting {
       say(`threw ${String(error)}`);
       throw error;
     }
+  };
+}
+
+type Ending = ReturnType<typeof createTaskActivities>['endProcedure'];
+
+function stoppingBefore(ending: Ending): Ending {
+  return async (request) => {
+    const { taskId, plan } = request;
+    await stops.reach({ point: 'before_end', taskId, operationId: plan.operationId, attempt: 0 });
+    return ending(request);
   };
 }
 
