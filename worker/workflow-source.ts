@@ -28,7 +28,11 @@ export async function workflowSource(procedures?: string): Promise<WorkflowBundl
   return bundling;
 }
 
-async function bundle(procedures: string | undefined): Promise<WorkflowBundle> {
+/** `interceptors`: files of workflow interceptors, for tests that watch what workflow code does. */
+export async function bundle(
+  procedures: string | undefined,
+  interceptors: string[] = [],
+): Promise<WorkflowBundle> {
   const workflowsPath = pathTo(`../workflows/index.${EXTENSION}`);
   if (procedures === undefined) return bundleWorkflowCode({ workflowsPath, logger: loggerTo(complain) });
   if (!existsSync(procedures)) throw cannotBundle(procedures, 'there is no such file');
@@ -38,6 +42,7 @@ async function bundle(procedures: string | undefined): Promise<WorkflowBundle> {
     return await bundleWorkflowCode({
       workflowsPath,
       logger,
+      workflowInterceptorModules: interceptors,
       webpackConfigHook: (config) => withProcedures(config, procedures),
     });
   } catch (error) {

@@ -13,9 +13,12 @@ import type { Stored } from '../../src/task/upcast.ts';
 import { outcomeOf } from '../../src/task/view.ts';
 import { reduceProcedure } from '../../src/task/procedure-state.ts';
 import type { ProcedureState } from '../../src/task/procedure-state.ts';
-import { workflowSource } from '../../worker/workflow-source.ts';
+import { bundle } from '../../worker/workflow-source.ts';
 import { CONTINUED, PATHS } from './paths.ts';
 import { PROCEDURES_CODE, PROCEDURE_CONTINUED, PROCEDURE_PATHS } from './procedure-paths.ts';
+import { askedIn, comparable, workflowIdIn } from './recorded-inputs.ts';
+import type { RecordedHistory } from './recorded-inputs.ts';
+import type { Asked } from './scheduled-inputs.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const versions = readdirSync(here('histories'));
@@ -27,28 +30,46 @@ const read = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 const names = (files: string[]) => files.map((file) => basename(file, '.json')).sort();
 
 /** Of the recorded procedures and no others: what tasks without procedures do is the same in every bundle. */
-let workflowBundle: Awaited<ReturnType<typeof workflowSource>>;
-const replayOptions = () => ({
+let workflowBundle: Awaited<ReturnType<typeof bundle>>;
+const replayOptions = (asked: Asked[]) => ({
   workflowBundle,
-  sinks: { holdfastHints: { changed: { fn: () => undefined, callDuringReplay: false } } },
+  sinks: {
+    holdfastHints: { changed: { fn: () => undefined, callDuringReplay: false } },
+    replay: {
+      asked: {
+        fn: (_info: unknown, what: string, given: string) => void asked.push([what, JSON.parse(given)]),
+        callDuringReplay: true,
+      },
+    },
+  },
 });
 beforeAll(async () => {
   // The tampered history is reported as a warning, too.
   const logging = { filter: { core: 'ERROR', other: 'ERROR' }, forward: {} } as const;
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging } });
-  workflowBundle = await workflowSource(PROCEDURES_CODE);
+  workflowBundle = await bundle(PROCEDURES_CODE, [here('scheduled-inputs.ts')]);
 });
 
-/** The errors that replaying brought up, by name. */
-async function replay(histories: { name: string; history: unknown }[]): Promise<Record<string, string>> {
-  const errors: Record<string, string> = {};
-  const replayed = histories.map(({ name, history }) => ({
-    workflowId: name,
+interface Replayed {
+  name: string;
+  error: string | null;
+  /** In the order the code asked for it. */
+  asked: Asked[];
+}
+
+/** One after the other, so that what is told is the one's that is under way. */
+async function replay(histories: { name: string; history: RecordedHistory }[]): Promise<Replayed[]> {
+  const asked: Asked[] = [];
+  const pushed = histories.map(({ history }) => ({
+    workflowId: workflowIdIn(history),
     history: historyFromJSON(history),
   }));
-  for await (const { workflowId, error } of Worker.runReplayHistories(replayOptions(), replayed))
-    if (error) errors[workflowId] = String(error);
-  return errors;
+  const replayed: Replayed[] = [];
+  for await (const { error } of Worker.runReplayHistories(replayOptions(asked), pushed)) {
+    const name = histories[replayed.length]?.name ?? '';
+    replayed.push({ name, error: error ? String(error) : null, asked: asked.splice(0) });
+  }
+  return replayed;
 }
 
 describe('recorded histories', () => {
@@ -58,22 +79,33 @@ describe('recorded histories', () => {
     expect(names(filesOf('histories', NEWEST))).toEqual([...Object.keys(paths), ...continued].sort());
   });
 
-  test.each(versions)('of %s replay [S3.3][case 15]', async (version) => {
-    const histories = filesOf('histories', version).map((file) => ({
-      name: basename(file),
-      history: read(file),
-    }));
-    expect(await replay(histories)).toEqual({});
-  });
+  test.each(versions)(
+    'of %s replay, asking for the same with the same arguments [S3.3][case 15]',
+    async (version) => {
+      const histories = filesOf('histories', version).map((file) => ({
+        name: basename(file),
+        history: read(file) as RecordedHistory,
+      }));
+      const replayed = await replay(histories);
+      expect(replayed.filter(({ error }) => error !== null)).toEqual([]);
+      expect(replayed).toHaveLength(histories.length);
+      for (const [index, { name, asked }] of replayed.entries()) {
+        const recorded = comparable(askedIn(histories[index]?.history ?? { events: [] }));
+        // Fields are added to what is persisted, never taken away or changed.
+        expect(comparable(asked), name).toMatchObject(recorded);
+        expect(asked, name).toHaveLength(recorded.length);
+      }
+    },
+  );
 
   test.each([
     ['dispatched', 'attemptOperation'],
     ['procedure-completed', 'performStep'],
   ])('one that the code can not have written is found out: %s [S3.3]', async (name, activity) => {
     const text = readFileSync(here(`histories/${NEWEST}/${name}.json`), 'utf8');
-    const history: unknown = JSON.parse(text.replaceAll(activity, 'sendEmail'));
-    const errors = await replay([{ name, history }]);
-    expect(errors[name]).toMatch(/DeterminismViolation|[Nn]ondeterminism/);
+    const history = JSON.parse(text.replaceAll(activity, 'sendEmail')) as RecordedHistory;
+    const [replayed] = await replay([{ name, history }]);
+    expect(replayed?.error).toMatch(/DeterminismViolation|[Nn]ondeterminism/);
   });
 });
 
