@@ -97,6 +97,8 @@ const GATEWAY_LIMITS = [
   'streamBytesMax',
   'streamFramesMax',
   'stalledReaderMs',
+  'legacySessionsMax',
+  'legacySessionIdleMs',
   'drainMs',
 ] as const;
 

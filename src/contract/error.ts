@@ -22,6 +22,12 @@ export const ERROR_CODES = {
     retryable: false,
     action: 'Correct the fields named in `details.issues` and call again.',
   },
+  input_declined: {
+    meaning:
+      'A person was asked for arguments the call left out, and did not give them. Nothing was started.',
+    retryable: false,
+    action: 'Call again with the arguments, or leave it.',
+  },
   payload_too_large: {
     meaning: 'The arguments are larger than 1 MiB as canonical JSON. Nothing was started.',
     retryable: false,
@@ -219,10 +225,22 @@ export const ERROR_CODES = {
     retryable: true,
     action: 'Read faster or call less in one batch; call again with the same key.',
   },
+  session_not_found: {
+    meaning:
+      'The MCP session has ended, or was never one of this caller at this gateway. Tasks are not affected.',
+    retryable: true,
+    action: 'Send `initialize` without a session id, then call again; with a key, the same one.',
+  },
   embedded_unavailable: {
     meaning: 'No Temporal binary could be found or fetched, or another process uses the state directory.',
     retryable: false,
     action: 'Follow the message; TEMPORAL_CLI_PATH names a binary directly.',
+  },
+  engine_closed: {
+    meaning:
+      'The task was closed in the engine, past Holdfast (an operator terminated it, or its history was lost). Nothing stands.',
+    retryable: true,
+    action: 'Call again, with the same key where `effect` is `none`.',
   },
   internal_error: {
     meaning: 'A defect in Holdfast. What was sent is on record in the ledger.',

@@ -89,6 +89,13 @@ export const LIMITS = {
     why: 'They are frozen into every plan.',
     beyond: '`invalid_arguments`',
   },
+  questionsMax: {
+    value: 5,
+    unit: 'questions',
+    what: 'Questions of a contract (`ask`)',
+    why: 'Each is a round trip of the same call; clients follow no more than ten.',
+    beyond: '`invalid_contract`',
+  },
   issuesMax: {
     value: 20,
     unit: 'entries',

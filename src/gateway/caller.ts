@@ -6,10 +6,10 @@ import type { ProgressToken } from './progress.ts';
 import type { RequestState } from './request-state.ts';
 import { declaresTasks } from './tasks/extension.ts';
 
-/** Where a server instance sits: one HTTP request, or one stdio connection. */
+/** Where a server instance sits: one HTTP request, one session of a 2025 client over HTTP, or one stdio connection. */
 export interface Connection {
   era: 'legacy' | 'modern';
-  transport: 'http' | 'stdio';
+  transport: 'http' | 'http-session' | 'stdio';
   principal: Principal;
 }
 
@@ -22,7 +22,7 @@ export interface Caller {
   /** Of a call that goes on after a person was asked; verified (M3.1). */
   requestState: RequestState | undefined;
   inputResponses: unknown;
-  /** M5.1: the abort of `signal` means that the caller no longer waits. False on legacy HTTP, where a disconnect is not a cancel. */
+  /** M5.1: the abort of `signal` means that the caller no longer waits. False on 2025's HTTP without a session, where nothing but a disconnect aborts it, which is no cancel. */
   abortMeansCancel: boolean;
   signal: AbortSignal;
   meta: Readonly<Record<string, unknown>>;
@@ -47,7 +47,7 @@ export function callerOf(context: ServerContext, connection: Connection, mcp: Mc
   };
 }
 
-/** Those of the request itself; on 2025's stdio those of the connection; on 2025's stateless HTTP none are known. */
+/** Those of the request itself; on 2025's stdio and in its sessions those of the connection; without a session none are known. */
 function capabilitiesOf(
   { mcpReq }: ServerContext,
   { era }: Connection,

@@ -14,7 +14,7 @@ import { createAuthenticate, hostNames } from './auth.ts';
 import type { GatewayAuth } from './auth.ts';
 import type { Connection } from './caller.ts';
 import { createCatalog } from './catalog.ts';
-import type { Quarantined } from './catalog.ts';
+import type { Quarantined, ToolLookup } from './catalog.ts';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { startHttp } from './http/server.ts';
@@ -95,6 +95,8 @@ export function createGateway(options: GatewayOptions): Gateway {
         {
           factory: ({ era, authInfo }) =>
             serverFor({ era, transport: 'http', principal: principalOf(authInfo) }),
+          sessionServerFor: (principal) => serverFor({ era: 'legacy', transport: 'http-session', principal }),
+          mayBlock: (tool) => mayBlock(catalog.find(tool)),
           authenticate,
           hostNames: names,
           limits,
@@ -123,6 +125,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
   };
 }
+
+/** Whoever calls a tool that needs the Tasks extension is answered within `inlineWaitMs`, or refused. */
+const mayBlock = (tool: ToolLookup): boolean => tool.kind !== 'action' || tool.spec.needsTasks !== true;
 
 /** Put there for every request that was authenticated; no other gets as far as the MCP server. */
 function principalOf(authInfo: AuthInfo | undefined): Principal {

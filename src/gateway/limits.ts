@@ -7,7 +7,7 @@ import { LIMITS } from '../contract/limits.ts';
 
 interface GatewayLimit {
   value: number;
-  unit: 'bytes' | 'frames' | 'levels' | 'ms';
+  unit: 'bytes' | 'frames' | 'levels' | 'ms' | 'sessions';
   what: string;
 }
 
@@ -63,6 +63,16 @@ export const GATEWAY_LIMITS = {
     unit: 'ms',
     what: 'M6.1: how long a reader of an SSE response may take nothing while something waits for it. Beyond: it is disconnected.',
   },
+  legacySessionsMax: {
+    value: 32,
+    unit: 'sessions',
+    what: 'Sessions a principal has at one gateway (clients of 2025-11-25 and older over HTTP). One more ends the one idle longest. 0: none; such clients are then served without elicitation and cancel, by any of several gateways.',
+  },
+  legacySessionIdleMs: {
+    value: 30 * 60 * 1000,
+    unit: 'ms',
+    what: 'A session in which nothing was open for so long is ended; its client gets 404 and initializes anew.',
+  },
   drainMs: {
     value: 2_000,
     unit: 'ms',
@@ -78,7 +88,12 @@ export const DEFAULT_LIMITS = Object.fromEntries(
 
 /** Largest delay a Node timer keeps; a longer one would fire at once. */
 const TIMER_MS_MAX = 2_147_483_647;
-const MAY_BE_ZERO: ReadonlySet<string> = new Set(['inlineWaitMs', 'progressIntervalMs', 'drainMs']);
+const MAY_BE_ZERO: ReadonlySet<string> = new Set([
+  'inlineWaitMs',
+  'progressIntervalMs',
+  'drainMs',
+  'legacySessionsMax',
+]);
 
 /** The defaults with `given` over them. Throws `invalid_configuration` naming the first value out of range. */
 export function resolveLimits(given: Partial<GatewayLimits> = {}): GatewayLimits {

@@ -136,7 +136,9 @@ async function meetApproval(client: TestClient, approval: object): Promise<ToolA
 const withForms: [ClientKind, Place['transport']][] = [
   ['v2 modern', 'http'],
   ['v2 modern', 'stdio'],
+  ['v2 legacy', 'http'],
   ['v2 legacy', 'stdio'],
+  ['v1', 'http'],
   ['v1', 'stdio'],
 ];
 

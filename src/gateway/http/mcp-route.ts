@@ -6,17 +6,28 @@ import type { AuthInfo, McpHttpHandler, McpServerFactory } from '@modelcontextpr
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Authenticate } from '../auth.ts';
-import { encodedBody, httpMessageRefusal, shuttingDown, unauthorized } from '../error-mapping.ts';
+import {
+  encodedBody,
+  httpMessageRefusal,
+  shuttingDown,
+  unauthorized,
+  unknownSession,
+} from '../error-mapping.ts';
 import type { HttpRefusal } from '../error-mapping.ts';
 import { sdkErrorLogger } from '../sdk-errors.ts';
 import { readBody } from './body.ts';
 import { withFlowControl } from './flow-control.ts';
 import type { FlowParts } from './flow-control.ts';
 import { sendJson } from './send-json.ts';
+import { createSessions, isLegacyInitialize, isModern } from './sessions.ts';
+import type { Session, SessionFace, SessionParts, Sessions } from './sessions.ts';
 
 export interface McpRouteParts extends FlowParts {
   /** The principal comes as `authInfo.extra.principal`. */
   factory: McpServerFactory;
+  sessionServerFor: SessionParts['serverFor'];
+  /** False for tools that answer at once, if only with a task or -32021, whose HTTP status is then their own (400). */
+  mayBlock: (tool: string) => boolean;
   authenticate: Authenticate;
   isClosing: () => boolean;
 }
@@ -33,14 +44,16 @@ export function createMcpRoute(parts: McpRouteParts): McpRoute {
     keepAliveMs: parts.limits.keepAliveMs,
     onerror: sdkErrorLogger(parts.log, 'http'),
   };
-  const mcp: McpHandlers = {
+  const mcp = {
     auto: createMcpHandler(parts.factory, options),
     stream: createMcpHandler(parts.factory, { ...options, responseMode: 'sse' }),
   };
+  const { sessionServerFor: serverFor, limits, clock } = parts;
+  const sessions = createSessions({ serverFor, limits, clock });
   return {
-    handle: (request, response) => serveMcp(parts, mcp, request, response),
+    handle: (request, response) => serveMcp(parts, { ...mcp, sessions }, request, response),
     async close() {
-      await Promise.all([mcp.auto.close(), mcp.stream.close()]);
+      await Promise.all([mcp.auto.close(), mcp.stream.close(), sessions.close()]);
     },
   };
 }
@@ -50,6 +63,8 @@ interface McpHandlers {
   auto: McpHttpHandler;
   /** A stream from the beginning: for what may take longer than proxies wait (M6.2). */
   stream: McpHttpHandler;
+  /** 2025's clients that keep one. */
+  sessions: Sessions;
 }
 
 async function serveMcp(
@@ -63,24 +78,31 @@ async function serveMcp(
   if (!authenticated.ok) return refuse(response, unauthorized(authenticated.wwwAuthenticate));
   const { principal } = authenticated;
   const contentType = request.headers['content-type'];
+  const serve = (handler: SessionFace, body?: Json) =>
+    forward(parts, handler, principal, request, response, body);
+  const sessionId = singleHeader(request, 'mcp-session-id');
   // No body, or none of JSON: the SDK answers 405 and 415.
   if (request.method !== 'POST' || !isJsonContentType(contentType)) {
-    return forward(parts, mcp.auto, principal, request, response);
+    if (sessionId === null) return serve(mcp.auto);
+    const session = mcp.sessions.find(sessionId, principal);
+    return session ? session.during('stream', () => serve(session.face)) : refuse(response, unknownSession());
   }
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') return refuse(response, encodedBody());
   const { messageBytesMax, messageDepthMax } = parts.limits;
   const body = await readBody(request, parts.limits);
   switch (body.kind) {
-    case 'message':
-      return forward(
-        parts,
-        isToolCall(body.value) ? mcp.stream : mcp.auto,
-        principal,
-        request,
-        response,
-        body.value,
-      );
+    case 'message': {
+      const { value } = body;
+      const isSessions = sessionId !== null && !isModern(value);
+      const session = isSessions
+        ? mcp.sessions.find(sessionId, principal)
+        : await openFor(mcp, value, principal);
+      if (session) return session.during('call', () => serve(session.face, value));
+      if (isSessions) return refuse(response, unknownSession());
+      const tool = calledTool(value);
+      return serve(tool !== null && parts.mayBlock(tool) ? mcp.stream : mcp.auto, value);
+    }
     case 'gone':
       return;
     case 'inexact':
@@ -96,9 +118,20 @@ async function serveMcp(
   }
 }
 
+const openFor = (
+  { sessions }: McpHandlers,
+  message: Json,
+  principal: Principal,
+): Promise<Session | null> | null => (isLegacyInitialize(message) ? sessions.open(principal) : null);
+
+function singleHeader(request: IncomingMessage, name: string): string | null {
+  const value = request.headers[name];
+  return typeof value === 'string' ? value : null;
+}
+
 function forward(
   parts: McpRouteParts,
-  handler: McpHttpHandler,
+  handler: SessionFace,
   principal: Principal,
   request: IncomingMessage,
   response: ServerResponse,
@@ -123,8 +156,13 @@ function forward(
 /** The SDK types its request with `exactOptionalPropertyTypes` off. */
 type NodeRequest = Parameters<ReturnType<typeof toNodeHandler>>[0];
 
-const isToolCall = (body: Json): boolean =>
-  typeof body === 'object' && body !== null && !Array.isArray(body) && body.method === 'tools/call';
+function calledTool(body: Json): string | null {
+  if (typeof body !== 'object' || body === null || Array.isArray(body) || body.method !== 'tools/call')
+    return null;
+  const { params } = body;
+  const name = typeof params === 'object' && params !== null && !Array.isArray(params) ? params.name : null;
+  return typeof name === 'string' ? name : '';
+}
 
 const refuse = (response: ServerResponse, { status, headers, body }: HttpRefusal): void =>
   sendJson(response, status, body, headers);

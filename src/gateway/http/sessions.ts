@@ -1,0 +1,185 @@
+/**
+ * Sessions of 2025's clients over Streamable HTTP: one connection's memory between requests, without which neither a
+ * question to a person nor a cancel could reach the other side.
+ *
+ * Owns: the sessions of this gateway, in memory. Tasks know nothing of them.
+ *
+ * Invariants:
+ * 1. A session is its opener's: for anybody else, and for the same subject with other roles, its id is unknown.
+ * 2. One that ended, expired or was another gateway's is unknown too; its client then initializes anew.
+ * 3. A principal has at most `legacySessionsMax`. One more ends the one that has been idle longest; where calls are
+ *    under way in all of them, the newcomer is served without a session.
+ * 4. One in which nothing was open for `legacySessionIdleMs` is ended.
+ * 5. Ending a session ends waits, never a task (M5.3).
+ */
+import { randomBytes } from 'node:crypto';
+import {
+  PROTOCOL_VERSION_META_KEY,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import type { AuthInfo, McpServer } from '@modelcontextprotocol/server';
+import type { Json } from '../../task/json.ts';
+import type { Principal } from '../../task/plan.ts';
+import type { Clock } from '../clock.ts';
+import type { GatewayLimits } from '../limits.ts';
+
+export interface SessionParts {
+  /** A server for one connection of a 2025 client. */
+  serverFor(principal: Principal): McpServer | Promise<McpServer>;
+  limits: Pick<GatewayLimits, 'legacySessionsMax' | 'legacySessionIdleMs' | 'keepAliveMs'>;
+  clock: Clock;
+}
+
+/** What serves one HTTP request, as the SDK's own handlers do. */
+export interface SessionFace {
+  fetch(request: Request, options?: { authInfo?: AuthInfo; parsedBody?: unknown }): Promise<Response>;
+}
+
+export interface Session {
+  readonly face: SessionFace;
+  /** Keeps the session open while a request is under way; only calls also keep it from making room for another. */
+  during<T>(kind: 'call' | 'stream', work: () => Promise<T>): Promise<T>;
+}
+
+export interface Sessions {
+  /** Null: unknown, for this principal. */
+  find(id: string, principal: Principal): Session | null;
+  /** For an `initialize`. Null: serve it without. */
+  open(principal: Principal): Promise<Session | null>;
+  readonly size: number;
+  close(): Promise<void>;
+}
+
+const ID_BYTES = 24;
+
+export function createSessions({ serverFor, limits, clock }: SessionParts): Sessions {
+  /** Least recently used first. */
+  const held = new Set<HeldSession>();
+  const makeRoom = async (owner: string): Promise<boolean> => {
+    const own = [...held].filter((session) => session.owner === owner);
+    if (own.length < limits.legacySessionsMax) return true;
+    const idle = own.find(({ calls }) => calls === 0);
+    await idle?.end();
+    return idle !== undefined;
+  };
+  return {
+    find(id, principal) {
+      const owner = ownerOf(principal);
+      return [...held].find((session) => session.id === id && session.owner === owner) ?? null;
+    },
+    async open(principal) {
+      const owner = ownerOf(principal);
+      if (!(await makeRoom(owner))) return null;
+      const session = new HeldSession(owner, held, { limits, clock });
+      await session.connect(await serverFor(principal));
+      return session;
+    },
+    get size() {
+      return held.size;
+    },
+    async close() {
+      await Promise.all([...held].map((session) => session.end()));
+    },
+  };
+}
+
+class HeldSession implements Session {
+  readonly owner: string;
+  readonly face: SessionFace;
+  calls = 0;
+  #streams = 0;
+  #usedAt: number;
+  #callOff: () => void = () => undefined;
+  readonly #all: Set<HeldSession>;
+  readonly #clock: Clock;
+  readonly #idleMs: number;
+  readonly #transport: WebStandardStreamableHTTPServerTransport;
+
+  constructor(
+    owner: string,
+    all: Set<HeldSession>,
+    { limits, clock }: Pick<SessionParts, 'limits' | 'clock'>,
+  ) {
+    this.owner = owner;
+    this.#all = all;
+    this.#clock = clock;
+    this.#idleMs = limits.legacySessionIdleMs;
+    this.#usedAt = clock.now();
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => randomBytes(ID_BYTES).toString('base64url'),
+      keepAliveMs: limits.keepAliveMs,
+    });
+    this.#transport = transport;
+    this.face = { fetch: (request, options) => transport.handleRequest(request, options) };
+    all.add(this);
+    this.#expireAfter(this.#idleMs);
+  }
+
+  /** Undefined until its client has initialized. */
+  get id(): string | undefined {
+    return this.#transport.sessionId;
+  }
+
+  async connect(server: McpServer): Promise<void> {
+    await server.connect(this.#transport);
+    const closed = this.#transport.onclose;
+    this.#transport.onclose = () => {
+      this.#forget();
+      closed?.();
+    };
+  }
+
+  async during<T>(kind: 'call' | 'stream', work: () => Promise<T>): Promise<T> {
+    this.#count(kind, 1);
+    try {
+      return await work();
+    } finally {
+      this.#count(kind, -1);
+      if (this.id === undefined) await this.end(); // its `initialize` was refused
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#forget();
+    await this.#transport.close();
+  }
+
+  #forget(): void {
+    this.#callOff();
+    this.#all.delete(this);
+  }
+
+  #count(kind: 'call' | 'stream', by: number): void {
+    if (kind === 'call') this.calls += by;
+    else this.#streams += by;
+    this.#usedAt = this.#clock.now();
+    if (this.#all.delete(this)) this.#all.add(this);
+  }
+
+  #expireAfter(ms: number): void {
+    this.#callOff = this.#clock.after(ms, () => {
+      const isBusy = this.calls + this.#streams > 0;
+      const restMs = isBusy ? this.#idleMs : this.#usedAt + this.#idleMs - this.#clock.now();
+      if (restMs > 0) this.#expireAfter(restMs);
+      else void this.end();
+    });
+  }
+}
+
+const ownerOf = ({ tenant, subject, roles }: Principal): string =>
+  JSON.stringify([tenant, subject, [...roles].sort()]);
+
+/** 2025's first message. A modern one declares its version in every request. */
+export const isLegacyInitialize = (body: Json): boolean =>
+  isMessage(body) && body.method === 'initialize' && !isModern(body);
+
+/** A message that a session may be for. */
+export function isModern(body: Json): boolean {
+  if (!isMessage(body)) return false;
+  const { params } = body;
+  const meta = isMessage(params) ? params._meta : undefined;
+  return isMessage(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY);
+}
+
+const isMessage = (value: Json | undefined): value is Record<string, Json> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
