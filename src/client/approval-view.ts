@@ -1,12 +1,21 @@
 import { approvalOf, openApproval } from '../task/approval.ts';
+import type { OpenApproval } from '../task/approval.ts';
+import type { PlanApproval } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import type { ApprovalView } from './task-client.ts';
 
-/** What is asked of people just now (S4.7); null when nothing is. */
+/** What is asked of people just now (S4.7), the first of it; null when nothing is. */
 export function approvalView(state: TaskState | null): ApprovalView | null {
   const open = state === null ? null : openApproval(state);
   const rule = approvalOf(state?.plan ?? null);
-  if (open === null || rule === null) return null;
+  return open === null || rule === null ? null : viewOf(open, rule);
+}
+
+/** What else a procedure asks at the same time. */
+export const otherApprovalViews = (state: TaskState): ApprovalView[] =>
+  (state.otherApprovals ?? []).map(({ approval, rule }) => viewOf(approval, rule));
+
+function viewOf(open: OpenApproval, rule: PlanApproval): ApprovalView {
   const { callId, openedAt, expiresAt, fingerprint, view, roles, approvedBy } = open;
   const { quorum, requesterMayDecide, mayAnswerOverMcp, onExpiry, challenge } = rule;
   return {

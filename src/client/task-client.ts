@@ -30,6 +30,8 @@ export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
   interrupted?: boolean;
   /** What a person is asked for just now, where the task itself said so; read with the status, so that it costs no more. */
   approval?: ApprovalView | null;
+  /** The others, where a procedure asks at several places at once, in the order they were asked. */
+  otherApprovals?: ApprovalView[];
   result: Json;
   /** Set when the result was too large to keep: its hash and size. */
   resultDropped?: { sha256: string; bytes: number };

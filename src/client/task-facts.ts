@@ -9,7 +9,7 @@ import type { OpenStatus, TaskOutcome, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import { editedFrom, outcomeOf } from '../task/view.ts';
-import { approvalView } from './approval-view.ts';
+import { approvalView, otherApprovalViews } from './approval-view.ts';
 import type { ApprovalView } from './task-client.ts';
 
 export interface TaskFacts extends TaskOutcome {
@@ -20,6 +20,7 @@ export interface TaskFacts extends TaskOutcome {
   interrupted: boolean;
   /** What a person is asked for; null when nobody is, or the task itself could not be asked. */
   approval: ApprovalView | null;
+  otherApprovals?: ApprovalView[];
   nextEligibleAt: number | null;
   createdAt: number;
   updatedAt: number;
@@ -28,6 +29,7 @@ export interface TaskFacts extends TaskOutcome {
 /** The workflow's own word. `row` adds what only the ledger has. */
 export function factsOfState(state: TaskState, tenant: string, row: OperationRow | null): TaskFacts {
   const outcome = outcomeOf(state);
+  const otherApprovals = otherApprovalViews(state);
   return {
     ...outcome,
     operationId: outcome.operationId || (row?.operationId ?? ''),
@@ -38,6 +40,7 @@ export function factsOfState(state: TaskState, tenant: string, row: OperationRow
     attentionAbout: state.phase.kind === 'needs_attention' ? state.phase.about : null,
     interrupted: state.interrupted,
     approval: approvalView(state),
+    ...(otherApprovals.length > 0 && { otherApprovals }),
     nextEligibleAt: state.nextEligibleAt,
     createdAt: row?.createdAt ?? state.startedAt,
     updatedAt: state.updatedAt,

@@ -1,4 +1,5 @@
 /** What contradicts itself within one contract, each with its fix. Handlers are looked at in implement-action.ts. */
+import { askDefects } from './asked.ts';
 import type { ActionContract, Defect } from './define-action.ts';
 import { schemaDefects } from './json-schema.ts';
 import { LIMITS } from './limits.ts';
@@ -15,6 +16,7 @@ export function contractDefects(contract: ActionContract, given: Given): Defect[
     ...deadlineDefects(contract, given.toolMs),
     ...effectDefects(contract),
     ...schemaDefects(contract),
+    ...askDefects(contract),
   ];
 }
 
@@ -84,8 +86,13 @@ function deadlineDefects(
   );
 }
 
-function effectDefects({ effect, ledger, transactional }: ActionContract): Defect[] {
+function effectDefects({ effect, ledger, transactional, tasks }: ActionContract): Defect[] {
   return those(
+    [
+      tasks === 'required' && effect === 'safe',
+      'tasks',
+      'a safe action is answered with its result, never with a task: leave tasks out',
+    ],
     [
       ledger === 'optional' && effect !== 'safe',
       'ledger',

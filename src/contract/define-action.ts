@@ -3,6 +3,7 @@
  */
 import type { z } from 'zod';
 import type { EffectClass, PlanDeadlines, PlanRetry, RollbackKind } from '../task/plan.ts';
+import type { Question } from './asked.ts';
 import { contractDefects } from './contract-defects.ts';
 import { definitionSchema, issuesOf } from './definition-schema.ts';
 import type { Duration } from './duration.ts';
@@ -108,6 +109,10 @@ export interface ActionDefinition<
   lookup?: 'plain' | 'conclusive';
   /** S2.13: `false` keeps the step out of the workflow task. Default `auto`. */
   inline?: 'auto' | false;
+  /** Questions to a person about fields that a call over MCP leaves out, one form after another, before anything starts. At most 5; no sensitive fields. */
+  ask?: Question[];
+  /** M2.1: `required` where blocking makes no sense: over MCP only clients with the Tasks extension may call it, others get -32021. Default `optional`. */
+  tasks?: 'optional' | 'required';
 }
 
 /** A checked definition with every default filled in. Frozen. */
@@ -143,6 +148,8 @@ export interface ActionContract<
   /** As declared; null when left to whether the handler exists. */
   readonly lookup: 'plain' | 'conclusive' | null;
   readonly inline: 'auto' | false;
+  readonly ask: readonly Question[];
+  readonly tasks: 'optional' | 'required';
   /** Set by `defineProcedure`: what runs is a procedure's code, and there are no handlers. */
   readonly isProcedure?: boolean;
   /** JSON pointer patterns (S2.10). */
@@ -176,6 +183,7 @@ export function defineAction<
     deadlines: Object.freeze(deadlinesOf(deadlines, rest.transactional)),
     retry: Object.freeze(rest.retry),
     decision: Object.freeze(decision) as ActionContract<Input, Output>['decision'],
+    ask: Object.freeze(rest.ask),
     noVerify: verify?.none ?? (isSafe ? 'it changes nothing' : null),
     sensitive: Object.freeze({
       input: Object.freeze(sensitivePatterns(definition.input, 'input')),

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { defineAction } from './define-action.ts';
 import type { Duration } from './duration.ts';
+import type { Question } from './asked.ts';
 import type { Action } from './implement-action.ts';
 
 /** What a user writes. */
@@ -18,6 +19,10 @@ export interface ProcedureDefinition<Input extends z.ZodObject, Name extends str
   input: Input;
   /** From its start until no new step begins; people's time is not counted. Default 30 d, at most 365 d. */
   run?: Duration;
+  /** As an action's. */
+  ask?: Question[];
+  /** As an action's. */
+  tasks?: 'optional' | 'required';
 }
 
 /** A procedure's contract, as the configuration takes it. */
@@ -31,7 +36,7 @@ export type ProcedureContract<Input extends z.ZodObject = z.ZodObject, Name exte
 export function defineProcedure<Input extends z.ZodObject, const Name extends string = string>(
   definition: ProcedureDefinition<Input, Name>,
 ): ProcedureContract<Input, Name> {
-  const { name, version = 1, description, input, run = '30d' } = definition;
+  const { name, version = 1, description, input, run = '30d', ask, tasks } = definition;
   const contract = defineAction({
     name,
     version,
@@ -45,6 +50,8 @@ export function defineProcedure<Input extends z.ZodObject, const Name extends st
     verify: { none: 'each of its steps is verified by its own contract' },
     deadlines: { run },
     inline: false,
+    ...(ask && { ask }),
+    ...(tasks && { tasks }),
   });
   return Object.freeze({
     contract: Object.freeze({ ...contract, isProcedure: true }),

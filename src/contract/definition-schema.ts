@@ -135,6 +135,27 @@ export const definitionSchema = z.strictObject({
   lookup: oneOf(['plain', 'conclusive'])
     .optional()
     .transform((value) => value ?? null),
+  ask: z
+    .array(
+      z.strictObject({
+        id: z
+          .string({ error: 'write a name for the question' })
+          .regex(NAME, { error: 'write 1 to 64 of A–Z a–z 0–9 _ -' }),
+        fields: z
+          .array(z.string({ error: 'write names of fields of input' }), {
+            error: 'write names of fields of input',
+          })
+          .min(1, { error: 'write at least one field of input' }),
+        message: text(1_000, 'what the person reads above the form').optional(),
+      }),
+      { error: "write questions: [{ id: 'recipient', fields: ['to'], message: 'Who gets it?' }]" },
+    )
+    .max(LIMITS.questionsMax.value, { error: `at most ${LIMITS.questionsMax.value} questions` })
+    .transform((questions) =>
+      questions.map(({ id, fields, message }) => ({ id, fields, ...(message !== undefined && { message }) })),
+    )
+    .default([]),
+  tasks: oneOf(['optional', 'required']).default('optional'),
   inline: z.union([z.literal('auto'), z.literal(false)], { error: "write 'auto' or false" }).default('auto'),
 });
 

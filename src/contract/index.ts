@@ -18,6 +18,7 @@ export type {
   PreconditionAnswer,
   VerifyAnswer,
 } from './handlers.ts';
+export type { Question } from './asked.ts';
 export { classifyFailure, fetchFailure } from './classify-failure.ts';
 export { defineAction } from './define-action.ts';
 export type {

@@ -23,29 +23,43 @@ export const REASON_CHARS_MAX = 1_000;
 /** Of one part of the question; a dialog shows no more, and the whole is a command away. */
 const PART_CHARS_MAX = 4_000;
 
-/** What people are asked just now. Null once a cancel is asked for: it closes the approval in a moment. */
-export function openApproval(answer: TaskAnswer): ApprovalView | null {
+/**
+ * What people are asked just now; more than one thing where a procedure asks at several places at once. Nothing once a
+ * cancel is asked for: it closes them in a moment.
+ */
+export function openApprovals(answer: TaskAnswer): ApprovalView[] {
   const isAsking = answer.status === 'awaiting_approval' && !answer.cancelRequested;
-  return isAsking ? (answer.approval ?? null) : null;
+  return isAsking && answer.approval ? [answer.approval, ...(answer.otherApprovals ?? [])] : [];
 }
 
-/** The open approval that this principal may decide over MCP; null where policy leaves it to someone else or elsewhere. */
-export function answerableApproval(answer: TaskAnswer, principal: Principal): ApprovalView | null {
-  const approval = openApproval(answer);
-  if (approval === null || !approval.mayAnswerOverMcp || approval.challenge !== null) return null;
-  const { roles, approvedBy, requesterMayDecide } = approval;
-  const isAllowed =
-    (requesterMayDecide || approval.view.requester !== principal.subject) &&
-    (roles.length === 0 || roles.some((role) => principal.roles.includes(role))) &&
-    !approvedBy.includes(principal.subject);
-  return isAllowed ? approval : null;
+/** The first of them. */
+export const openApproval = (answer: TaskAnswer): ApprovalView | null => openApprovals(answer)[0] ?? null;
+
+/** Those that this principal may decide over MCP; policy leaves the others to someone else, or elsewhere. */
+export function answerableApprovals(answer: TaskAnswer, principal: Principal): ApprovalView[] {
+  return openApprovals(answer).filter((approval) => {
+    const { roles, approvedBy, requesterMayDecide, mayAnswerOverMcp, challenge } = approval;
+    return (
+      mayAnswerOverMcp &&
+      challenge === null &&
+      (requesterMayDecide || approval.view.requester !== principal.subject) &&
+      (roles.length === 0 || roles.some((role) => principal.roles.includes(role))) &&
+      !approvedBy.includes(principal.subject)
+    );
+  });
 }
 
-/** As `answerableApproval`, where the client can also put the question to a person. */
-export const askableApproval = (
-  answer: TaskAnswer,
-  { principal, canElicit }: Onlooker,
-): ApprovalView | null => (canElicit ? answerableApproval(answer, principal) : null);
+/** The first of them. */
+export const answerableApproval = (answer: TaskAnswer, principal: Principal): ApprovalView | null =>
+  answerableApprovals(answer, principal)[0] ?? null;
+
+/** As `answerableApprovals`, where the client can also put the questions to a person. */
+export const askableApprovals = (answer: TaskAnswer, { principal, canElicit }: Onlooker): ApprovalView[] =>
+  canElicit ? answerableApprovals(answer, principal) : [];
+
+/** The first of them: a call asks one thing at a time. */
+export const askableApproval = (answer: TaskAnswer, onlooker: Onlooker): ApprovalView | null =>
+  askableApprovals(answer, onlooker)[0] ?? null;
 
 /** The question under `callId`, for `inputRequests` of a task and of a call alike (S4.7). */
 export function approvalQuestion(answer: TaskAnswer, approval: ApprovalView): InputRequest {
@@ -114,10 +128,20 @@ export type PersonsAnswer =
   /** Absent, or not what was asked for. */
   | { kind: 'unusable' };
 
-const content = z.object({
-  decision: z.enum(['approve', 'reject']),
-  reason: z.string().max(REASON_CHARS_MAX).nullish(),
-});
+/** `confirm` is what clients send that put a plain yes-or-no box before their person, whatever the form. */
+const content = z
+  .object({
+    decision: z.enum(['approve', 'reject']).optional(),
+    confirm: z.boolean().optional(),
+    reason: z.string().max(REASON_CHARS_MAX).nullish(),
+  })
+  .transform(({ decision, confirm, reason }, context) => {
+    const confirmed = confirm === undefined ? undefined : confirm ? 'approve' : 'reject';
+    const meant = decision ?? confirmed;
+    if (meant !== undefined && (confirmed ?? meant) === meant) return { decision: meant, reason };
+    context.addIssue({ code: 'custom', message: 'no decision, or two that differ' });
+    return z.NEVER;
+  });
 
 /** The answer under `callId` among a request's `inputResponses`. */
 export function personsAnswer(responses: unknown, callId: string): PersonsAnswer {
@@ -133,7 +157,7 @@ export function personsAnswer(responses: unknown, callId: string): PersonsAnswer
 type Responses = Parameters<typeof inputResponse>[0];
 
 /** A client's map without what it inherits: `constructor` is no answer. */
-const ownOf = (responses: unknown): Responses =>
+export const ownOf = (responses: unknown): Responses =>
   typeof responses === 'object' && responses !== null
     ? (Object.assign(Object.create(null), responses) as Responses)
     : undefined;

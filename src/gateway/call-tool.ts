@@ -11,6 +11,9 @@
  * | other | declared Tasks | the result within `inlineWaitMs`, else the task (M2.1) |
  * | other | did not | the result, blocking with progress up to `blockingMs`, else the handle in words (M3.1) |
  *
+ * Before all that, a call that leaves out what its contract asks a person for (`ask`) is answered with the question, where
+ * its client takes forms; it comes back with the answer, and nothing was started meanwhile.
+ *
  * A call that meets an open approval is answered at once, since no waiting of its own moves that (M2.3, M3.1, M7.3):
  *
  * | policy | client | answer |
@@ -24,15 +27,19 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { ApprovalView, DecisionAnswer, StartRequest, TaskAnswer } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
+import type { QuestionForm } from '../contract/asked.ts';
 import { askableApproval, openApproval, personsAnswer } from './approval.ts';
 import type { Caller } from './caller.ts';
 import { decideOverMcp } from './decide.ts';
-import { invalidParams } from './error-mapping.ts';
+import { invalidParams, missingExtension } from './error-mapping.ts';
 import { takeKey } from './idempotency-key.ts';
 import type { OpenRequest } from './open-request.ts';
+import { askNext } from './questions.ts';
+import type { Asked } from './questions.ts';
 import { callDigest } from './request-state.ts';
-import type { RequestState } from './request-state.ts';
+import type { DecisionState, RequestState } from './request-state.ts';
 import { hasEnded } from './task-answer.ts';
+import { TASKS_EXTENSION } from './tasks/extension.ts';
 import { toolResult } from './tool-result.ts';
 import type { ToolSpec } from './tool-spec.ts';
 import { waitForTask } from './waiting.ts';
@@ -48,7 +55,9 @@ export type CallOutcome =
   | { kind: 'result'; result: CallToolResult }
   | { kind: 'task'; answer: TaskAnswer }
   /** A person is asked through the client, which then sends this call again with the answer and the state. */
-  | { kind: 'input'; answer: TaskAnswer; approval: ApprovalView; state: RequestState };
+  | { kind: 'input'; answer: TaskAnswer; approval: ApprovalView; state: RequestState }
+  /** As before, for what the call leaves out; there is no task yet. */
+  | { kind: 'question'; question: QuestionForm; state: RequestState };
 
 interface ToolCall {
   spec: ToolSpec;
@@ -72,11 +81,31 @@ export async function callAction(
   request: OpenRequest,
 ): Promise<CallOutcome> {
   const { caller } = request;
+  if (spec.needsTasks === true && !caller.declaresTasks) throw missingExtension(TASKS_EXTENSION);
   const call: ToolCall = { spec, given: argumentsOf(args, caller), request };
-  const { requestState } = caller;
-  const met = await (requestState === undefined ? begin(parts, call) : goOn(parts, call, requestState));
+  const state = stateOf(call);
+  const asked = state?.taskId === undefined ? askNext(spec, call.given, caller, state) : null;
+  if (asked?.kind === 'ask') return questionOf(call, asked);
+  const met = await (state?.taskId === undefined
+    ? begin(parts, { ...call, given: asked?.args ?? call.given })
+    : goOn(parts, call, state));
   await parts.beforeAnswer(met.answer);
   return outcomeOf(met, call);
+}
+
+/** What the call carries from an earlier round of it; verified by signature, and here to be this call's. */
+function stateOf({ spec, given, request }: ToolCall): RequestState | undefined {
+  const { requestState } = request.caller;
+  if (requestState !== undefined && requestState.call !== callDigest(spec.name, given))
+    throw invalidParams('The requestState belongs to another call.');
+  return requestState;
+}
+
+function questionOf(
+  { spec, given }: ToolCall,
+  { question, soFar }: Extract<Asked, { kind: 'ask' }>,
+): CallOutcome {
+  return { kind: 'question', question, state: { ...soFar, call: callDigest(spec.name, given) } };
 }
 
 /** Only a call that did not end is answered with anything but its result. */
@@ -114,10 +143,8 @@ async function begin(parts: CallParts, { spec, given, request }: ToolCall): Prom
 }
 
 /** A call that comes back after a person was asked. It starts nothing: its state names the task (M3.1). */
-async function goOn(parts: CallParts, { spec, given, request }: ToolCall, state: RequestState): Promise<Met> {
+async function goOn(parts: CallParts, { request }: ToolCall, state: DecisionState): Promise<Met> {
   const { caller } = request;
-  if (state.call !== callDigest(spec.name, given))
-    throw invalidParams('The requestState belongs to another call.');
   const { taskId, callId } = state;
   const { principal } = caller;
   const read = () => parts.client.get(taskId, principal);

@@ -6,6 +6,7 @@
  * 2. A tool that can't be published is quarantined by name with its reason; the others are listed all the same (M1.1).
  * 3. No name is two tools: the later of two, and an action named like a task tool, is quarantined.
  */
+import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { HoldfastError } from '../contract/error.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { JsonObject } from '../task/json.ts';
@@ -33,15 +34,22 @@ export interface Quarantined {
 export type ToolLookup =
   { kind: 'action'; spec: ToolSpec } | { kind: 'quarantined'; error: HoldfastError } | { kind: 'unknown' };
 
+export interface MirroredTool {
+  name: string;
+  inputSchema: ReturnType<typeof fromJsonSchema>;
+}
+
 export interface ToolCatalog {
   /** Frozen. */
   readonly listed: readonly ListedTool[];
+  /** Those with an `x-mcp-header` in their schema: clients mirror such arguments in headers, which the SDK compares (SEP-2243). */
+  readonly mirrored: readonly MirroredTool[];
   readonly quarantined: readonly Quarantined[];
   find(name: string): ToolLookup;
 }
 
 export function createCatalog(specs: readonly ToolSpec[], reservedNames: readonly string[]): ToolCatalog {
-  const usable = new Map<string, { spec: ToolSpec; listed: ListedTool }>();
+  const usable = new Map<string, { spec: ToolSpec; listed: ListedTool; mirrored: MirroredTool[] }>();
   const broken = new Map<string, HoldfastError>();
   const quarantined: Quarantined[] = [];
   for (const spec of specs) {
@@ -49,7 +57,8 @@ export function createCatalog(specs: readonly ToolSpec[], reservedNames: readonl
       checkName(spec.name);
       if (reservedNames.includes(spec.name)) throw invalidTool(spec.name, 'has the name of a built-in tool');
       if (usable.has(spec.name)) throw invalidTool(spec.name, 'is configured twice; the first one is used');
-      usable.set(spec.name, { spec, listed: deepFreeze(listedTool(spec)) });
+      const listed = deepFreeze(listedTool(spec));
+      usable.set(spec.name, { spec, listed, mirrored: mirroredOf(listed) });
     } catch (error) {
       const reason = error instanceof HoldfastError ? error : unpublishable(spec.name, error);
       quarantined.push({ name: String(spec.name), error: reason });
@@ -59,6 +68,7 @@ export function createCatalog(specs: readonly ToolSpec[], reservedNames: readonl
   const listed = Object.freeze([...usable.values()].map((tool) => tool.listed));
   return {
     listed,
+    mirrored: [...usable.values()].flatMap((tool) => tool.mirrored),
     quarantined,
     find(name) {
       const tool = usable.get(name);
@@ -89,6 +99,11 @@ function listedTool(spec: ToolSpec): ListedTool {
     _meta: { 'holdfast/effect': spec.effect },
   };
 }
+
+const mirroredOf = ({ name, inputSchema }: ListedTool): MirroredTool[] =>
+  JSON.stringify(inputSchema).includes('"x-mcp-header":')
+    ? [{ name, inputSchema: fromJsonSchema(inputSchema) }]
+    : [];
 
 function checkName(name: string): void {
   const longest = LIMITS.toolNameLengthMax.value;

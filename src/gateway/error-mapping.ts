@@ -17,7 +17,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { ERROR_CODES, HoldfastError } from '../contract/error.ts';
 import type { ErrorCode } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
-import type { TaskError } from '../task/outcome.ts';
+import type { TaskEnd, TaskError, TaskStatus } from '../task/outcome.ts';
 import type { GatewayLog } from './log.ts';
 
 /** An error as callers see it: the CLI's `{code, message, details}` and what to do about it. */
@@ -82,10 +82,28 @@ export function taskProtocolError(error: unknown, log: GatewayLog, method: strin
   return new ProtocolError(ProtocolErrorCode.InternalError, known.message, shownError(known.toJSON()));
 }
 
+/** What a task that did not complete ended with. An end that was recorded past the task has a cause alone. */
+export function endError({ status, cause, error }: EndedTask): TaskError {
+  if (error !== null) return error;
+  const code =
+    status === 'cancelled' ? 'cancelled' : cause === 'engine_closed' ? 'engine_closed' : 'internal_error';
+  return { code, message: ERROR_CODES[code].meaning };
+}
+
+/** M2.2: it ended through no fault of the tool and no decision of anybody's: what would have been a JSON-RPC error. */
+export const isProtocolFailure = (task: EndedTask): boolean =>
+  task.status === 'failed' && (task.cause === 'engine_closed' || endError(task).code === 'internal_error');
+
 /** `error` of a task whose wire status is `failed`. */
-export function taskFailure(error: TaskError | null): { code: number; message: string; data: ShownError } {
-  const data = shownError(error ?? { code: 'internal_error', message: ERROR_CODES.internal_error.meaning });
+export function taskFailure(task: EndedTask): { code: number; message: string; data: ShownError } {
+  const data = shownError(endError(task));
   return { code: ProtocolErrorCode.InternalError, message: data.message, data };
+}
+
+interface EndedTask {
+  status: TaskStatus;
+  cause: TaskEnd['cause'] | null;
+  error: TaskError | null;
 }
 
 export const unknownTool = (name: string): ProtocolError =>
@@ -180,6 +198,13 @@ export const unauthorized = (wwwAuthenticate: string): HttpRefusal => ({
   body: jsonRpcError(null, SERVER_ERROR, 'unauthorized', ERROR_CODES.unauthorized.meaning),
 });
 
+/** 2025-11-25: a client that gets it initializes anew. Whose session it was is not told. */
+export const unknownSession = (): HttpRefusal => ({
+  status: 404,
+  headers: {},
+  body: jsonRpcError(null, SESSION_NOT_FOUND, 'session_not_found', ERROR_CODES.session_not_found.meaning),
+});
+
 export const encodedBody = (): HttpRefusal => ({
   status: 415,
   headers: {},
@@ -204,6 +229,8 @@ export const shuttingDown = (): HttpRefusal => ({
 
 /** JSON-RPC's range for a server's own errors. */
 const SERVER_ERROR = -32_000;
+/** The SDK's own, which its clients know. */
+const SESSION_NOT_FOUND = -32_001;
 
 const jsonRpcError = (
   id: string | number | null,

@@ -17,6 +17,7 @@ import type { ToolCatalog } from './catalog.ts';
 import { toolErrorResult, unknownTool } from './error-mapping.ts';
 import { inRequest } from './open-request.ts';
 import type { OpenRequest } from './open-request.ts';
+import { inputRequestOf } from './questions.ts';
 import { requestStateCodec } from './request-state.ts';
 import type { RequestState } from './request-state.ts';
 import { TASK_META, taskMeta } from './task-answer.ts';
@@ -60,6 +61,9 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
     inputRequired: { roundTimeoutMs: QUESTION_MS },
   });
   const callerIn = (context: ServerContext): Caller => callerOf(context, connection, mcp);
+  // For the SDK's comparison of arguments with their headers alone; nothing is ever dispatched to these.
+  for (const { name, inputSchema } of isModern ? parts.catalog.mirrored : [])
+    mcp.registerTool(name, { inputSchema }, () => Promise.reject(new Error('called past the gateway')));
   mcp.server.setRequestHandler('tools/list', { params: listParams }, (_params, context) => ({
     tools: callerIn(context).declaresTasks
       ? parts.catalog.listed
@@ -122,6 +126,13 @@ async function answerOf(outcome: CallOutcome, caller: Caller, mint: Mint): Promi
         inputRequests: { [approval.callId]: approvalQuestion(answer, approval) },
       });
       return { ...asked, _meta: { [TASK_META]: taskMeta(answer) } } as unknown as CallToolResult;
+    }
+    case 'question': {
+      const { question, state } = outcome;
+      return inputRequired({
+        requestState: await mint(state),
+        inputRequests: { [question.id]: inputRequestOf(question) },
+      }) as unknown as CallToolResult;
     }
     default:
       return outcome satisfies never;

@@ -12,11 +12,17 @@ import { HoldfastError } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import type { DecidedCall } from './decide.ts';
+import type { AskedSoFar } from './questions.ts';
 
-export interface RequestState extends DecidedCall {
+interface CallState {
   /** `callDigest` of the tool and arguments that the state belongs to. */
   call: string;
 }
+
+/** Of a call whose task waits for a decision, or of one that is asked for what it left out and has no task yet. */
+export type RequestState = DecisionState | AskingState;
+export type DecisionState = CallState & DecidedCall;
+type AskingState = CallState & AskedSoFar & { taskId?: never };
 
 /** People take their time; an approval that has closed meanwhile refuses by itself. */
 const TTL_SECONDS = 30 * 24 * 60 * 60;

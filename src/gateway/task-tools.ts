@@ -6,7 +6,7 @@ import { HoldfastError } from '../contract/error.ts';
 import { pointerOf } from '../contract/pointer.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
-import { openApproval, REASON_CHARS_MAX } from './approval.ts';
+import { openApprovals, REASON_CHARS_MAX } from './approval.ts';
 import type { PersonsDecision } from './approval.ts';
 import { argumentsOf } from './call-tool.ts';
 import type { ListedTool } from './catalog.ts';
@@ -49,7 +49,7 @@ function schemas(longestWaitSeconds: number) {
         .min(1)
         .max(255)
         .optional()
-        .describe('The approval that the person saw; default: the one that is open now.'),
+        .describe('The approval that the person saw; default: the first that is open now.'),
       decision: z.enum(['approve', 'reject']).describe('What the person decided.'),
       reason: z
         .string()
@@ -155,8 +155,8 @@ async function answerApproval(
 ): Promise<CallToolResult> {
   const known = await parts.client.get(id, principal);
   if (known.stale) throw notReadable();
-  const open = openApproval(known);
-  if (open === null || (callId !== undefined && callId !== open.callId)) {
+  const open = openApprovals(known).find((each) => callId === undefined || each.callId === callId);
+  if (open === undefined) {
     const message = `${callId ?? 'No approval'} is ${callId === undefined ? '' : 'not '}open; a decision made before stands.`;
     return decisionResult(id, decision, { accepted: false, code: 'not_open', status: known.status, message });
   }

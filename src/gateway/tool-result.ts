@@ -12,8 +12,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../client/task-client.ts';
 import { tryExactJson } from '../contract/canonical.ts';
 import type { Json, JsonObject } from '../task/json.ts';
-import { ERROR_CODES } from '../contract/error.ts';
-import { errorText, shownError } from './error-mapping.ts';
+import { endError, errorText, shownError } from './error-mapping.ts';
 import type { Principal } from '../task/plan.ts';
 import { answerableApproval, approvalFacts, openApproval } from './approval.ts';
 import { hasEnded, isOutcomeUnknown, TASK_META, taskMeta } from './task-answer.ts';
@@ -42,8 +41,7 @@ function completedResult(answer: TaskAnswer): CallToolResult {
 }
 
 function endResult(answer: TaskAnswer): CallToolResult {
-  const code = answer.status === 'cancelled' ? 'cancelled' : 'internal_error';
-  const error = shownError(answer.error ?? { code, message: ERROR_CODES[code].meaning });
+  const error = shownError(endError(answer));
   return {
     content: [{ type: 'text', text: `${endWords(answer)}\n${errorText(error)}` }],
     structuredContent: { error, task: taskMeta(answer) },

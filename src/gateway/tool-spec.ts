@@ -1,3 +1,5 @@
+import { questionForms } from '../contract/asked.ts';
+import type { QuestionForm } from '../contract/asked.ts';
 import type { ActionContract } from '../contract/define-action.ts';
 import { inputJsonSchema } from '../contract/json-schema.ts';
 import type { EffectClass } from '../task/plan.ts';
@@ -14,6 +16,10 @@ export interface ToolSpec {
   isReversible: boolean;
   /** M1.4 for this tool: a keyless call meets an open one with equal arguments. Default true; never for `safe`. */
   attach?: boolean;
+  /** Asked of a person, in this order, where a call leaves out any of the fields. */
+  questions?: readonly QuestionForm[];
+  /** M2.1: only clients that declared the Tasks extension may call it. */
+  needsTasks?: boolean;
   /**
    * The schema `tools/list` publishes, byte for byte, `idempotencyKey` included where the effect is not `safe`. Called once;
    * throwing quarantines this tool alone (M1.1).
@@ -28,5 +34,7 @@ export const toolOf = (contract: ActionContract): ToolSpec => ({
   effect: contract.effect,
   isReversible: contract.rollback.kind === 'inBand' || contract.rollback.kind === 'compensate',
   attach: contract.attach,
+  questions: questionForms(contract),
+  needsTasks: contract.tasks === 'required',
   publishSchema: () => inputJsonSchema(contract),
 });

@@ -1,4 +1,5 @@
 /** What a procedure says about itself, in the words of a task: whoever reads a task reads a procedure. Pure. */
+import { approvalOf, openApproval } from './approval.ts';
 import type { TaskEffect, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
 import { EXECUTE, isOver } from './phase.ts';
 import type { ProcedureState } from './procedure-state.ts';
@@ -77,8 +78,8 @@ function stopCause(
 }
 
 /**
- * The procedure as a task. Where steps wait for a person it shows the first of them, plan and approval included; else
- * the one step that is under way, if there is just one.
+ * The procedure as a task. Where steps wait for a person it shows the first of them, plan and approval included, and the
+ * approvals of the others beside it; else the one step that is under way, if there is just one.
  */
 export function viewOf(state: ProcedureState, steps: readonly TaskState[]): TaskState {
   const open = steps.filter((step) => !isOver(step));
@@ -103,7 +104,20 @@ export function viewOf(state: ProcedureState, steps: readonly TaskState[]): Task
     result: state.result,
     replayed: state.replayed,
     steps: steps.map(stepView),
+    ...othersOf(open, focus),
   };
+}
+
+function othersOf(
+  open: readonly TaskState[],
+  focus: TaskState | undefined,
+): Pick<TaskState, 'otherApprovals'> {
+  const others = open.flatMap((step) => {
+    const approval = step === focus ? null : openApproval(step);
+    const rule = approvalOf(step.plan);
+    return focus === undefined || approval === null || rule === null ? [] : [{ approval, rule }];
+  });
+  return others.length > 0 ? { otherApprovals: others } : {};
 }
 
 function isPersonAwaited({ phase }: TaskState): boolean {

@@ -2,7 +2,7 @@ import type { ClosedApproval, DecisionMessage, DecisionReply, OpenApproval } fro
 import type { AttemptPurpose, AttentionAbout, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
 import type { StoredResult, TaskEffect, TaskEnd, TaskError, TaskStatus } from './outcome.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, PlanApproval } from './plan.ts';
 
 /**
  * Where a task stands. Each variant carries just what the next decision needs; all plain JSON, as it lives in
@@ -112,6 +112,8 @@ export interface TaskState {
   replayed: boolean;
   /** A procedure's, in the order they began; absent in a task of one action. */
   steps?: StepView[];
+  /** A procedure's approvals that are open beside the one shown; absent where there are none. */
+  otherApprovals?: { approval: OpenApproval; rule: PlanApproval }[];
 }
 
 /** A step of a procedure as a person reads it in `task show`. */

@@ -49,7 +49,7 @@ export type Person = (question: string) => {
   content?: Record<string, string>;
 };
 
-const command = (limits: Partial<GatewayLimits> = {}) => ({
+export const stdioCommand = (limits: Partial<GatewayLimits> = {}) => ({
   command: process.execPath,
   args: [
     '--experimental-strip-types',
@@ -81,7 +81,7 @@ export async function connectV2(
   await client.connect(
     place.transport === 'http'
       ? new StreamableHTTPClientTransport(new URL(place.url), headers(place.token))
-      : new StdioClientTransport(command(place.limits)),
+      : new StdioClientTransport(stdioCommand(place.limits)),
   );
   return client;
 }
@@ -96,7 +96,7 @@ async function connectV1(place: Place, person?: Person): Promise<OldClient> {
   const transport =
     place.transport === 'http'
       ? new OldHttpClientTransport(new URL(place.url), headers(place.token))
-      : new OldStdioClientTransport(command(place.limits));
+      : new OldStdioClientTransport(stdioCommand(place.limits));
   await client.connect(transport);
   return client;
 }

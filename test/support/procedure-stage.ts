@@ -15,6 +15,7 @@ export const BOSS = { tenant: 'local', subject: 'bea', roles: ['boss'] };
 const NAMES = [
   'trip',
   'parallel_trip',
+  'two_words',
   'optional_hotel',
   'hotel_then_car',
   'tour',

@@ -203,6 +203,23 @@ describe('a task of the Tasks extension', () => {
     },
   );
 
+  it.each([
+    ['closed in the engine', { cause: 'engine_closed' as const }, 'failed', 'engine_closed'],
+    ['given up by a person', { cause: 'abandoned' as const, error: { code: 'operation_abandoned', message: 'm' } }, 'completed', 'operation_abandoned'], // prettier-ignore
+  ])('that was %s is told from a failure of the tool [M2.2]', (_how, change, status, code) => {
+    const ended = answer({ status: 'failed', effect: 'none', result: null, ...change });
+    expect(isDetailedTaskV2(detailedTask(ended))).toBe(true);
+    const task = detailedTask(ended) as {
+      error?: { data: object };
+      result?: { structuredContent?: unknown };
+    };
+    expect(task).toMatchObject({ status });
+    const told =
+      status === 'failed' ? task.error?.data : (task.result?.structuredContent as { error: object }).error;
+    expect(told).toMatchObject({ code });
+    expect(textOf(ended)).toContain(`${code}:`);
+  });
+
   it('is `failed` with a JSON-RPC error for a defect of ours alone [M2.2]', () => {
     const error = { code: 'internal_error', message: 'a defect' };
     const task = detailedTask(answer({ status: 'failed', effect: 'none', result: null, error }));

@@ -104,6 +104,28 @@ const ELSEWHERE: [string, TaskAnswer][] = [
   ['another approver is needed besides the caller', waiting({ quorum: 2, approvedBy: [LOCAL.subject] })],
 ];
 
+describe('approvals that a procedure opened at once', () => {
+  const both = (other: Partial<ApprovalView> = {}) =>
+    waiting({ callId: 'budget#1' }, { otherApprovals: [openApproval({ callId: 'date#1', ...other })] });
+
+  it('are all asked of a client with Tasks, each under its own key [M2.3] [S4.1]', () => {
+    const task = detailedTask(both(), asker);
+    expect(isDetailedTaskV2(task)).toBe(true);
+    expect(Object.keys((task as { inputRequests: object }).inputRequests)).toEqual(['budget#1', 'date#1']);
+  });
+
+  it('are asked as far as policy leaves them to this connection [M2.3] [M7.3]', () => {
+    const task = detailedTask(both({ challenge: 'type this' }), asker);
+    expect(Object.keys((task as { inputRequests: object }).inputRequests)).toEqual(['budget#1']);
+    expect(JSON.stringify(task)).not.toContain('type this');
+    const other = waiting(
+      { callId: 'budget#1', roles: ['boss'] },
+      { otherApprovals: [openApproval({ callId: 'date#1' })] },
+    );
+    expect(answerableApproval(other, LOCAL)?.callId).toBe('date#1');
+  });
+});
+
 describe('an approval that is decided elsewhere', () => {
   it.each(ELSEWHERE)(
     'since %s is `working`, with words on who decides and how [M2.3] [M7.3]',
@@ -156,7 +178,13 @@ describe('a person’s answer', () => {
       { kind: 'none' },
       { kind: 'none' },
     ]);
-    const unusable = [accept({ decision: 'yes' }), accept({}), accept(undefined), read(7), read(null)];
+    expect(accept({ confirm: true })).toEqual({ kind: 'decision', decision: 'approve' });
+    expect(accept({ confirm: false, reason: 'no' })).toMatchObject({ decision: 'reject' });
+    const unusable = [
+      accept({ decision: 'approve', confirm: false }),
+      accept({ confirm: 'yes' }),
+      ...[accept({ decision: 'yes' }), accept({}), accept(undefined), read(7), read(null)],
+    ];
     expect(unusable).toEqual(unusable.map(() => ({ kind: 'unusable' })));
     expect(accept({ decision: 'approve', reason: 'x'.repeat(1_001) }).kind).toBe('unusable');
     expect(personsAnswer(undefined, 'action#1').kind).toBe('unusable');

@@ -132,6 +132,32 @@ it('a step whose arguments an approver edited is undone like any other [S4.2, S6
   expect(book.log).toEqual(['book hostel', 'cancel hostel']);
 });
 
+it('what it asks at once is all shown, each by its own policy, and decided one by one [S4.1] [M2.3] approval', async () => {
+  const taskId = await stage.start('two_words');
+  const shown = async () => {
+    const { approval, otherApprovals = [] } = await stage.holdfast.client.get(taskId, ANN);
+    return [approval, ...otherApprovals].map(
+      (each) =>
+        each && [
+          each.callId,
+          (each.view['arguments'] as { view?: object } | undefined)?.view,
+          each.mayAnswerOverMcp,
+        ],
+    );
+  };
+  const [budget, date] = [
+    ['budget#1', { asks: 'budget' }, false],
+    ['date#1', { asks: 'date' }, true],
+  ];
+  await until(async () => (await shown()).length === 2);
+  expect(await shown()).toEqual([budget, date]);
+  const approve = (callId: string) => stage.holdfast.client.decide(taskId, BOSS, { kind: 'approve', callId });
+  expect(await approve('date#1')).toMatchObject({ code: 'approved' });
+  expect(await shown()).toEqual([budget]);
+  expect(await approve('budget#1')).toMatchObject({ code: 'approved' });
+  expect(await stage.ended(taskId)).toMatchObject({ status: 'completed', result: 'both were given' });
+});
+
 it('the same key meets the same procedure, and is answered from its row once it has ended [S1.5]', async () => {
   const call = { action: 'trip', args: {}, key: 'twice', principal: ANN };
   const first = await stage.holdfast.client.start(call);

@@ -4,8 +4,8 @@
  */
 import type { McpServer, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { TaskClient } from '../../client/task-client.ts';
-import { answerableApproval, openApproval, personsAnswer } from '../approval.ts';
+import type { ApprovalView, TaskAnswer, TaskClient } from '../../client/task-client.ts';
+import { answerableApprovals, openApprovals, personsAnswer } from '../approval.ts';
 import type { Caller } from '../caller.ts';
 import { decideOverMcp, notReadable } from '../decide.ts';
 import { invalidParams, taskProtocolError } from '../error-mapping.ts';
@@ -52,7 +52,8 @@ export function registerTaskMethods(mcp: McpServer, parts: MethodParts): void {
 }
 
 /**
- * M2.3. One approval is open at a time, so one key at most is outstanding; all others, whatever their shape, are ignored.
+ * M2.3. Each open approval is an outstanding key, and they may be answered one at a time; all other keys, whatever their
+ * shape, are ignored.
  *
  * The acknowledgement says that the answer was taken, not what it did. One that the task refuses (not the right person,
  * decided by somebody else meanwhile) changes nothing: the task's next `tasks/get` says who decides, and the task's
@@ -67,9 +68,19 @@ async function update(
   if (inputResponses === undefined) throw invalidParams('inputResponses is required');
   const known = await parts.client.get(taskId, principal);
   if (known.stale && Object.keys(inputResponses as object).length > 0) throw notReadable();
-  const approval = openApproval(known);
-  if (approval === null || !Object.hasOwn(inputResponses as object, approval.callId)) return;
-  const { callId, fingerprint } = approval;
+  const answered = openApprovals(known).filter(({ callId }) =>
+    Object.hasOwn(inputResponses as object, callId),
+  );
+  for (const approval of answered) await answerTo(parts, known, approval, { principal, inputResponses });
+}
+
+async function answerTo(
+  parts: MethodParts,
+  known: TaskAnswer,
+  { callId, fingerprint }: ApprovalView,
+  { principal, inputResponses }: Pick<Caller, 'principal' | 'inputResponses'>,
+): Promise<void> {
+  const { taskId } = known;
   const answer = personsAnswer(inputResponses, callId);
   switch (answer.kind) {
     case 'decision':
@@ -78,7 +89,7 @@ async function update(
     case 'none':
       return; // the question stays open
     case 'unusable':
-      if (answerableApproval(known, principal) === null) return; // never asked
+      if (answerableApprovals(known, principal).every((each) => each.callId !== callId)) return; // never asked
       throw invalidParams(`The answer to ${callId} does not fit the schema it was asked with.`);
     default:
       answer satisfies never;

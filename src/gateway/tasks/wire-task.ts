@@ -5,13 +5,13 @@
  * is one only where its policy allows this channel, this principal may decide and the client takes forms (M2.3, M7.3).
  * Everything else that is open is `working`, `needs_attention` included, and `statusMessage` says who is waited for,
  * and where. A domain failure is `completed` with `result.isError`; `failed` is for what would have been a JSON-RPC
- * error, a defect of ours (M2.2).
+ * error: a defect of ours, or a task that was closed in the engine past us (M2.2).
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../../client/task-client.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
-import { taskFailure } from '../error-mapping.ts';
-import { approvalQuestion, askableApproval } from '../approval.ts';
+import { isProtocolFailure, taskFailure } from '../error-mapping.ts';
+import { approvalQuestion, askableApprovals } from '../approval.ts';
 import type { Onlooker } from '../approval.ts';
 import { needsPerson, TASK_META, taskMeta } from '../task-answer.ts';
 import { toolResult } from '../tool-result.ts';
@@ -28,11 +28,16 @@ export const createTaskResult = (answer: TaskAnswer, onlooker: Onlooker) => ({
 /** The answer to `tasks/get`. */
 export function detailedTask(answer: TaskAnswer, onlooker: Onlooker) {
   const task = wireTask(answer, onlooker);
-  if (task.status === 'failed') return { ...task, error: taskFailure(answer.error) };
-  const approval = askableApproval(answer, onlooker);
-  // The key is the approval's own: unique for the task's life (S4.1).
-  if (approval !== null)
-    return { ...task, inputRequests: { [approval.callId]: approvalQuestion(answer, approval) } };
+  if (task.status === 'failed') return { ...task, error: taskFailure(answer) };
+  const approvals = askableApprovals(answer, onlooker);
+  // Each key is the approval's own: unique for the task's life (S4.1).
+  if (approvals.length > 0)
+    return {
+      ...task,
+      inputRequests: Object.fromEntries(
+        approvals.map((approval) => [approval.callId, approvalQuestion(answer, approval)]),
+      ),
+    };
   if (task.status !== 'completed') return task;
   // The SDK stamps only the outermost result; a client refuses an inner one without its own `resultType`.
   const result = { resultType: 'complete', ...toolResult(answer, onlooker.principal) };
@@ -40,7 +45,7 @@ export function detailedTask(answer: TaskAnswer, onlooker: Onlooker) {
 }
 
 function wireTask(answer: TaskAnswer, onlooker: Onlooker) {
-  const isAsked = askableApproval(answer, onlooker) !== null;
+  const isAsked = askableApprovals(answer, onlooker).length > 0;
   return {
     taskId: answer.taskId,
     status: isAsked ? 'input_required' : wireStatus(answer),
@@ -59,7 +64,7 @@ function wireStatus(answer: TaskAnswer): Exclude<WireStatus, 'input_required'> {
     case 'completed':
       return 'completed';
     case 'failed':
-      return answer.error === null || answer.error.code === 'internal_error' ? 'failed' : 'completed';
+      return isProtocolFailure(answer) ? 'failed' : 'completed';
     case 'cancelled':
       return 'cancelled';
     case 'proposed':

@@ -24,6 +24,16 @@ export const parallelTrip = procedure<Actions, { fail?: string[] }>(
   },
 );
 
+/** Two words of people at once, and nothing else. */
+export const twoWords = procedure<Actions>('two_words', async (p) => {
+  await Promise.all(
+    ['budget', 'date'].map((name) =>
+      p.approve(name, { view: { asks: name }, mayAnswerOverMcp: name === 'date' }),
+    ),
+  );
+  return 'both were given';
+});
+
 /** Goes on without what a person rejected. */
 export const optionalHotel = procedure<Actions>('optional_hotel', async (p) => {
   await p.step('flight', 'book', { name: 'flight' });
