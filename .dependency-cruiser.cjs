@@ -13,6 +13,7 @@ const MAY_IMPORT = {
   'src/embedded': [],
   'src/client': ['src/contract', 'src/task', 'src/ledger', 'workflows/messages\\.ts$'],
   'src/gateway': ['src/contract', 'src/task', 'src/client'],
+  'src/mcp-client': ['src/contract', 'src/task'],
   'src/console': ['src/contract', 'src/task', 'src/client'],
   workflows: ['src/task', 'src/procedure', 'src/contract'],
   activities: ['src/contract', 'src/task', 'src/operation', 'src/ledger'],

@@ -11,7 +11,7 @@ const alias = [
   { find: /^holdfast$/, replacement: source('src/index.ts') },
   { find: /^holdfast\/procedure$/, replacement: source('src/procedure/index.ts') },
   { find: /^holdfast\/worker$/, replacement: source('worker/index.ts') },
-  { find: /^holdfast\/(client|testing|gateway)$/, replacement: source('src/$1/index.ts') },
+  { find: /^holdfast\/(client|testing|gateway|mcp-client)$/, replacement: source('src/$1/index.ts') },
 ];
 
 interface Kind {

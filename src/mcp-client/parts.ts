@@ -1,0 +1,114 @@
+/** What the parts of one client share. */
+import type { Clock } from './clock.ts';
+import type { Connector } from './connector.ts';
+import type { Link } from './link.ts';
+import { createBackoff } from './backoff.ts';
+import { pause } from './clock.ts';
+import { startClocks } from './two-clocks.ts';
+import type { ClockEnd } from './two-clocks.ts';
+import type { RequestOptions } from './dispatch.ts';
+import { lost } from './reply.ts';
+import type { FailedRequest, Reply } from './reply.ts';
+
+export interface ClientParts {
+  connector: Connector;
+  clock: Clock;
+  /** In [0, 1); seedable. */
+  random: () => number;
+}
+
+/** The span of one call or one operation on a task. */
+export interface Span {
+  idleMs: number;
+  /** By the clock; nothing moves it. */
+  maximumAt: number;
+  signal?: AbortSignal;
+}
+
+/** A span that is over says why. */
+export type Over = { kind: 'over'; end: Exclude<ClockEnd, 'idle'> };
+
+export type Attempted = Exclude<Reply, { kind: 'cancelled' }> | Over;
+
+export type Send = (link: Link, clocked: RequestOptions) => Promise<Reply>;
+
+/** One try: a link, one request on it, both clocks. An idle clock that runs out makes it a lost request. */
+export async function attempt(
+  { connector, clock }: ClientParts,
+  span: Span,
+  send: Send,
+  onProgress?: RequestOptions['onProgress'],
+): Promise<Attempted> {
+  const clocks = startClocks(clock, span, span.signal);
+  try {
+    const found = await Promise.race([connector.link(), ended(clocks.signal)]);
+    if (found === null) return clocks.end === 'idle' ? NO_LINK : over(clocks.end);
+    if (found.kind === 'failure') return found;
+    const { link } = found;
+    const heardBefore = link.heard;
+    const reply = await send(link, {
+      signal: clocks.signal,
+      ...(onProgress && {
+        onProgress: (progress) => {
+          clocks.progressed(progress.progress);
+          onProgress(progress);
+        },
+      }),
+    });
+    const isBroken = reply.kind === 'failure' && (reply.failure === 'lost' || reply.failure === 'not_sent');
+    if (isBroken) connector.suspect(link, link.heard === heardBefore);
+    if (reply.kind !== 'cancelled') return reply;
+    if (clocks.end !== 'idle') return over(clocks.end);
+    connector.suspect(link, link.heard === heardBefore);
+    return lost(`no progress for ${span.idleMs} ms`);
+  } finally {
+    clocks.stop();
+  }
+}
+
+const NO_LINK: FailedRequest = {
+  kind: 'failure',
+  failure: 'not_sent',
+  message: 'the server did not answer the handshake',
+};
+
+const over = (end: ClockEnd | null): Over => ({ kind: 'over', end: end === 'maximum' ? end : 'abandoned' });
+
+const ended = (signal: AbortSignal): Promise<null> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(null);
+    signal.addEventListener('abort', () => resolve(null), { once: true });
+  });
+
+/**
+ * A request that may be repeated at will: a read, or one that the server takes once however often it comes. Repeated with
+ * backoff, each time under a new id, until the server answers or refuses, or the span is over.
+ */
+export async function repeat(
+  parts: ClientParts,
+  span: Span,
+  send: Send,
+): Promise<Exclude<Attempted, FailedRequest> | (FailedRequest & { failure: 'refused' })> {
+  const backoff = createBackoff(parts.random);
+  for (;;) {
+    const reply = await attempt(parts, span, send);
+    if (reply.kind !== 'failure') return reply;
+    if (reply.failure === 'refused') return { ...reply, failure: 'refused' };
+    const end = await waitOut(parts, span, backoff.next(reply.retryAfterMs));
+    if (end !== null) return end;
+  }
+}
+
+/** Waits; answers what ended the span meanwhile. */
+export async function waitOut(
+  { clock }: ClientParts,
+  { maximumAt, signal }: Pick<Span, 'maximumAt' | 'signal'>,
+  delayMs: number,
+): Promise<Over | null> {
+  const leftMs = maximumAt - clock.now();
+  await pause(clock, Math.max(0, Math.min(delayMs, leftMs)), signal ?? NEVER);
+  if (signal?.aborted) return { kind: 'over', end: 'abandoned' };
+  return delayMs >= leftMs ? { kind: 'over', end: 'maximum' } : null;
+}
+
+const NEVER = new AbortController().signal;

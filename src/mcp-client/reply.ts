@@ -1,0 +1,105 @@
+/** What became of one request, and what a failed one proves (S5). */
+import { SdkError, SdkErrorCode, UnauthorizedError } from '@modelcontextprotocol/client';
+import { classifyFailure } from '../contract/classify-failure.ts';
+import type { JsonObject } from '../task/json.ts';
+import type { RequestFailure } from './retry-matrix.ts';
+
+export interface RpcError {
+  code: number;
+  message: string;
+  data?: unknown;
+}
+
+export interface FailedRequest {
+  kind: 'failure';
+  failure: RequestFailure;
+  message: string;
+  /** Of `told_later`, where the server named a time. */
+  retryAfterMs?: number;
+}
+
+export type Reply =
+  | { kind: 'result'; result: JsonObject }
+  /** The server's own answer: it has read the request. */
+  | { kind: 'error'; error: RpcError }
+  | FailedRequest
+  /** Cancelled from this side; whatever still comes is ignored. */
+  | { kind: 'cancelled' };
+
+export const lost = (message: string): FailedRequest => ({ kind: 'failure', failure: 'lost', message });
+
+/**
+ * The reply that an error of the transport's `send` stands for. Nothing but a refused connection, an unknown name, an
+ * unconnected transport or the server's own word proves that nothing was begun.
+ */
+export function replyOfSendError(error: unknown): Reply {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof UnauthorizedError) return { kind: 'failure', failure: 'refused', message };
+  if (error instanceof SdkError && error.code === SdkErrorCode.NotConnected)
+    return { kind: 'failure', failure: 'not_sent', message };
+  const http = httpErrorOf(error);
+  if (http !== null) return replyOfHttpError(http, message);
+  const failure = classifyFailure(error);
+  if (failure.kind === 'notApplied') return { kind: 'failure', failure: 'not_sent', message };
+  if (failure.kind === 'rateLimited') {
+    const { retryAfterMs } = failure;
+    return {
+      kind: 'failure',
+      failure: 'told_later',
+      message: failure.message,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    };
+  }
+  return lost(message);
+}
+
+interface HttpError {
+  status: number;
+  text: string;
+}
+
+function replyOfHttpError({ status, text }: HttpError, message: string): Reply {
+  if (status === 429) return { kind: 'failure', failure: 'told_later', message };
+  const error = rpcErrorIn(text);
+  // 2025's sessions: the server knows this one no more, and read no further.
+  if (status === 404 && error?.code === SESSION_NOT_FOUND)
+    return { kind: 'failure', failure: 'not_sent', message };
+  if (status >= 400 && status < 500 && error !== null) return { kind: 'error', error };
+  // 408 is the one refusal that may follow a request that was carried out.
+  const isRefusal = status >= 400 && status < 500 && status !== 408;
+  return { kind: 'failure', failure: isRefusal ? 'refused' : 'lost', message };
+}
+
+const SESSION_NOT_FOUND = -32_001;
+
+/** By shape: the SDK throws several classes for an HTTP status. */
+export function httpErrorOf(error: unknown): HttpError | null {
+  const { data } = (error ?? {}) as { data?: { status?: unknown; text?: unknown } };
+  if (typeof data?.status !== 'number') return null;
+  return { status: data.status, text: typeof data.text === 'string' ? data.text : '' };
+}
+
+function rpcErrorIn(text: string): RpcError | null {
+  try {
+    const { error } = JSON.parse(text) as { error?: Partial<RpcError> };
+    if (typeof error?.code !== 'number') return null;
+    return { code: error.code, message: String(error.message), ...('data' in error && { data: error.data }) };
+  } catch {
+    return null;
+  }
+}
+
+/** JSON-RPC codes after which nothing was carried out: the message, the method or its parameters were refused. */
+const REFUSALS: ReadonlySet<number> = new Set([
+  -32700, -32600, -32601, -32602, -32020, -32021, -32022, -32042,
+]);
+
+/** What the server's own error proves about a `tools/call`. One of its own trouble proves nothing. */
+export function failureOfError({ code, data }: RpcError): RequestFailure {
+  if (REFUSALS.has(code)) return 'refused';
+  const named = (data as { code?: unknown } | undefined)?.code;
+  // A Holdfast gateway names why it let a message go no further.
+  return typeof named === 'string' && named !== 'internal_error' && named !== 'outcome_unknown'
+    ? 'refused'
+    : 'lost';
+}

@@ -1,0 +1,155 @@
+/**
+ * One call of a tool, from its first request to one outcome.
+ *
+ * Invariants:
+ * 1. Whether anything is sent again is decided by the retry matrix alone, from the class the tool had when the call began.
+ * 2. Every sending of one call has the same arguments and the same key; only the request id is new.
+ * 3. Once a task is known, the task is the truth: it is read until it ends, and the call is never sent again.
+ * 4. The maximum bounds all of it. When it, or the caller's signal, ends the call, the wait is abandoned and nothing else
+ *    (M5.3): the outcome is `unknown`, or for a safe call `failed` without effect.
+ */
+import type { JsonObject } from '../task/json.ts';
+import { createBackoff } from './backoff.ts';
+import type { RequestOptions } from './dispatch.ts';
+import { askForKey, errorOfRpc, outcomeOfResult, readingOfTask } from './outcome.ts';
+import type { CallError, CallOutcome, ToolResult, UnknownReason } from './outcome.ts';
+import { attempt, waitOut } from './parts.ts';
+import type { Attempted, ClientParts, Span } from './parts.ts';
+import { failureOfError } from './reply.ts';
+import { retryVerdict } from './retry-matrix.ts';
+import type { RequestFailure } from './retry-matrix.ts';
+import { waitForTask } from './tasks.ts';
+import { KEY_META } from './tool-terms.ts';
+import type { ToolTerms } from './tool-terms.ts';
+
+export interface Progress {
+  /** Null: news of the task rather than a step of the request. */
+  progress: number | null;
+  message: string;
+}
+
+export interface ToolCall {
+  tool: string;
+  args: JsonObject;
+  terms: ToolTerms;
+  /** Null where the tool takes none. */
+  key: string | null;
+  /** A call that goes on after a person was asked (`input_needed` without a task). */
+  resume?: { requestState: string; inputResponses: JsonObject };
+  onProgress?: (progress: Progress) => void;
+}
+
+/** How often a request that may have been carried out is sent again at most; what never left is not counted. */
+export const LOST_REQUESTS_MAX = 10;
+
+export async function callTool(parts: ClientParts, call: ToolCall, span: Span): Promise<CallOutcome> {
+  const params = callParams(call);
+  const backoff = createBackoff(parts.random);
+  for (let lostRequests = 0; ;) {
+    const reply = await attempt(
+      parts,
+      span,
+      (link, options) => link.request('tools/call', params, options),
+      tellProgress(call),
+    );
+    if (reply.kind === 'over') return unanswered(call, reply.end);
+    if (reply.kind === 'result') return outcomeOf(parts, call, reply.result, span);
+    const { failure, error } = failureOf(reply);
+    const verdict = retryVerdict(
+      { effect: call.terms.effect, canCarryKey: call.key !== null, taskId: null },
+      failure,
+    );
+    // Refused now, lost before: the earlier sending may have begun all the same.
+    if (verdict === 'refused') return ifNothingSent(call, lostRequests, 'lost', error);
+    if (failure === 'lost') lostRequests += 1;
+    if (verdict === 'unknown' || lostRequests > LOST_REQUESTS_MAX) return unanswered(call, 'lost', error);
+    const retryAfterMs = reply.kind === 'failure' ? reply.retryAfterMs : undefined;
+    const end = await waitOut(parts, span, backoff.next(retryAfterMs));
+    if (end !== null) return ifNothingSent(call, lostRequests, end.end, error);
+  }
+}
+
+/** The key goes where the tool takes it. */
+export function callParams({ tool, args, terms, key, resume }: ToolCall): JsonObject {
+  const inArgument = key !== null && terms.key?.in === 'argument' ? { [terms.key.name]: key } : {};
+  const inMeta = key !== null && terms.key?.in === 'meta' ? { _meta: { [KEY_META]: key } } : {};
+  return { name: tool, arguments: { ...args, ...inArgument }, ...inMeta, ...resume };
+}
+
+function tellProgress({ onProgress }: ToolCall): NonNullable<RequestOptions['onProgress']> {
+  return ({ progress, message = '' }) => onProgress?.({ progress, message });
+}
+
+function failureOf(reply: Exclude<Attempted, { kind: 'result' | 'over' }>): {
+  failure: RequestFailure;
+  error: CallError;
+} {
+  if (reply.kind === 'error') return { failure: failureOfError(reply.error), error: errorOfRpc(reply.error) };
+  const { failure, message } = reply;
+  const isRefused = failure === 'refused';
+  return {
+    failure,
+    error: { code: isRefused ? 'refused' : 'no_answer', message, details: {}, retryable: !isRefused },
+  };
+}
+
+async function outcomeOf(
+  parts: ClientParts,
+  call: ToolCall,
+  result: JsonObject,
+  span: Span,
+): Promise<CallOutcome> {
+  if (result.resultType === 'input_required') return inputNeeded(result);
+  const first = result.resultType === 'task' ? readingOfTask(result) : null;
+  const outcome = first ? null : outcomeOfResult(result as unknown as ToolResult);
+  if (outcome !== null && outcome.kind !== 'working') return named(outcome, call);
+  const reading = first ?? (outcome?.kind === 'working' ? outcome.reading : null);
+  if (reading === null) return unanswered(call, 'lost');
+  // The first word of a task holds neither its questions nor its result.
+  const known = { ...reading, outcome: null, pollIntervalMs: reading.outcome ? 0 : reading.pollIntervalMs };
+  const { onProgress } = call;
+  const onChange = ({ statusMessage }: { statusMessage: string }) =>
+    onProgress?.({ progress: null, message: statusMessage });
+  return named(await waitForTask(parts, reading.taskId, span, { first: known, onChange }), call);
+}
+
+const named = (outcome: CallOutcome, { key }: ToolCall): CallOutcome =>
+  outcome.kind === 'unknown' ? { ...outcome, key } : outcome;
+
+/** Asked before there is a task. */
+const inputNeeded = ({ inputRequests, requestState, _meta }: JsonObject): CallOutcome => ({
+  kind: 'input_needed',
+  taskId: taskIdIn(_meta),
+  requests: (inputRequests ?? {}) as Record<string, JsonObject>,
+  message: 'a person must answer first',
+  ...(typeof requestState === 'string' && { requestState }),
+});
+
+const taskIdIn = (meta: unknown): string | null => {
+  const facts = (meta as JsonObject | undefined)?.['holdfast/task'] as JsonObject | undefined;
+  return typeof facts?.taskId === 'string' ? facts.taskId : null;
+};
+
+/** No answer, and nobody knows of a task. What changes nothing has failed; anything else is not known. */
+function unanswered(call: ToolCall, reason: UnknownReason, error?: CallError): CallOutcome {
+  if (call.terms.effect === 'safe')
+    return { kind: 'failed', taskId: null, effect: 'none', error: error ?? noAnswer(reason) };
+  return { kind: 'unknown', taskId: null, key: call.key, reason, ask: askForKey(call.tool, call.key) };
+}
+
+function ifNothingSent(
+  call: ToolCall,
+  lostRequests: number,
+  reason: UnknownReason,
+  error: CallError,
+): CallOutcome {
+  if (lostRequests > 0) return unanswered(call, reason, error);
+  return { kind: 'failed', taskId: null, effect: 'none', error };
+}
+
+const noAnswer = (reason: UnknownReason): CallError => ({
+  code: 'no_answer',
+  message: `No answer (${reason}). Nothing was changed.`,
+  details: {},
+  retryable: true,
+});

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BACKOFF, backoffDelayMs, createBackoff, seededRandom } from '../../../src/mcp-client/backoff.ts';
+import { holds } from '../../support/property.ts';
+
+it('each delay lies between nothing and the doubled width, capped, above whatever the server asked for [M6.3]', () => {
+  const cases = fc.record({
+    seed: fc.integer(),
+    failures: fc.array(fc.option(fc.integer({ min: 0, max: 60_000 })), { minLength: 1, maxLength: 40 }),
+  });
+  holds('mcp-client backoff', cases, ({ seed, failures }) => {
+    const [one, same] = [createBackoff(seededRandom(seed)), createBackoff(seededRandom(seed))];
+    failures.forEach((retryAfterMs, attempt) => {
+      const delayMs = one.next(retryAfterMs ?? undefined);
+      expect(same.next(retryAfterMs ?? undefined)).toBe(delayMs);
+      const widthMs = Math.min(8_000, 250 * 2 ** attempt);
+      expect(delayMs).toBeGreaterThanOrEqual(retryAfterMs ?? 0);
+      expect(delayMs - (retryAfterMs ?? 0)).toBeLessThan(widthMs);
+    });
+    one.reset();
+    expect(one.next()).toBeLessThan(BACKOFF.initialMs);
+  });
+});
+
+it('is spread over the whole width: full jitter, not a little of it [M6.3]', () => {
+  const random = seededRandom(7);
+  const tenths = new Array<number>(10).fill(0);
+  for (let n = 0; n < 10_000; n += 1) {
+    const tenth = Math.floor(backoffDelayMs(10, random()) / 800);
+    tenths[tenth] = (tenths[tenth] ?? 0) + 1;
+  }
+  for (const count of tenths) expect(Math.abs(count - 1_000)).toBeLessThan(150);
+});
+
+interface Herd {
+  seed: number;
+  downMs: number;
+  /** Requests in 100 ms. */
+  capacity: number;
+  random?: () => number;
+}
+
+/**
+ * 10,000 clients whose gateway is gone for a while, on a simulated clock. Each, once it is let in, sends what the reconnect
+ * plan asks for: the stream and a read. Beyond its capacity the gateway answers 429 with `Retry-After: 1`.
+ */
+function reconnects({ seed, downMs, capacity, random = seededRandom(seed) }: Herd) {
+  const WINDOW_MS = 100;
+  const clients = Array.from({ length: 10_000 }, () => ({ backoff: createBackoff(random), left: 2 }));
+  /** Who arrives in each window. */
+  const agenda: (typeof clients)[] = [];
+  const arrive = (client: (typeof clients)[number], atMs: number) =>
+    (agenda[Math.floor(atMs / WINDOW_MS)] ??= []).push(client);
+  for (const client of clients) arrive(client, client.backoff.next());
+  let served = 0;
+  let peak = 0;
+  let window = 0;
+  for (; served < clients.length && window < agenda.length; window += 1) {
+    const startMs = window * WINDOW_MS;
+    const arrivals = agenda[window] ?? [];
+    const isUp = startMs >= downMs;
+    if (isUp) peak = Math.max(peak, arrivals.length);
+    arrivals.forEach((client, place) => {
+      // Within one window the exact moment does not matter: a later one begins at the next.
+      const againAt = (delayMs: number) => startMs + Math.max(WINDOW_MS, delayMs);
+      if (!isUp) arrive(client, againAt(client.backoff.next()));
+      else if (place >= capacity) arrive(client, againAt(client.backoff.next(1_000)));
+      else if ((client.left -= 1) === 0) served += 1;
+      else arrive(client, againAt(0));
+    });
+  }
+  return { served, peak, backMs: window * WINDOW_MS - downMs };
+}
+
+describe('10,000 clients that lost one gateway at one moment', () => {
+  it('come back spread out: never a sixth of them in one window of 100 ms, however long it was gone, and all are served [M6.3]', () => {
+    const cases = fc.record({ seed: fc.integer(), downMs: fc.integer({ min: 2_000, max: 60_000 }) });
+    const cause = (given: { seed: number; downMs: number }) => {
+      const { served, peak, backMs } = reconnects({ ...given, capacity: 2_000 });
+      expect(served).toBe(10_000);
+      expect(peak).toBeLessThan(10_000 / 6);
+      expect(backMs).toBeLessThan(15_000);
+    };
+    holds('mcp-client herd', cases, cause, 3);
+  });
+
+  it('would all stand at the door at once without the jitter', () => {
+    const { peak } = reconnects({ seed: 0, downMs: 5_000, capacity: 2_000, random: () => 0.999 });
+    expect(peak).toBe(10_000);
+  });
+
+  it('do not push over a gateway that serves 3,000 requests a second: it is never asked for six times that, and all are in within a minute [M6.3]', () => {
+    const cases = fc.record({ seed: fc.integer(), downMs: fc.integer({ min: 2_000, max: 60_000 }) });
+    holds(
+      'mcp-client herd at capacity',
+      cases,
+      (given) => {
+        const { served, peak, backMs } = reconnects({ ...given, capacity: 300 });
+        expect(served).toBe(10_000);
+        expect(peak).toBeLessThan(1_800);
+        expect(backMs).toBeLessThan(60_000);
+      },
+      3,
+    );
+  });
+});
