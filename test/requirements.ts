@@ -168,7 +168,6 @@ export const RULES: Readonly<Record<string, string>> = {
 export const LATER: Readonly<Record<string, string>> = {
   'S8.2': 'issue 6: leases, remote tasks',
   'S8.4': 'issue 6: leases, remote tasks',
-  'M2.5': 'issue 5: the whole MCP face',
   'M2.7': 'issue 5: the whole MCP face',
   'M8.1': 'issue 6: upstream servers',
   'M8.2': 'issue 6: upstream servers',

@@ -174,6 +174,10 @@ export class HoldfastClient implements TaskClient {
     return this.#deps.engine.waiting(principal.tenant, limit);
   }
 
+  onHint(taskId: string, listener: () => void): () => void {
+    return this.#deps.hints.subscribe(taskId, listener);
+  }
+
   async list(principal: Principal, filter: TaskFilter = {}): Promise<TaskAnswer[]> {
     const found = await listTasks(this.#deps.ledger, principal.tenant, filter);
     return Promise.all(found.map((facts) => this.#answer(facts)));

@@ -83,6 +83,11 @@ export interface TaskClient {
   resume(taskId: string, principal: Principal): Promise<MessageAnswer>;
   /** Who waits for a person, longest first. */
   inbox(principal: Principal, options?: { limit?: number }): Promise<InboxEntry[]>;
+  /**
+   * Calls `listener` when somebody says that the task changed: read it then, and now and then without. Hints may be lost,
+   * repeated or late. Answers the function that ends it; a listener must not throw and must not block.
+   */
+  onHint(taskId: string, listener: () => void): () => void;
   list(
     principal: Principal,
     filter?: { status?: string; action?: string; limit?: number },

@@ -99,6 +99,9 @@ const GATEWAY_LIMITS = [
   'stalledReaderMs',
   'legacySessionsMax',
   'legacySessionIdleMs',
+  'listenTaskIdsMax',
+  'listensMax',
+  'listenPollMs',
   'drainMs',
 ] as const;
 

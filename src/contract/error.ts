@@ -157,6 +157,11 @@ export const ERROR_CODES = {
     retryable: false,
     action: 'Check the id and the tenant.',
   },
+  too_many_listens: {
+    meaning: 'As many listens are open for this principal in this gateway as may be.',
+    retryable: true,
+    action: 'End one of them, or name more tasks in one listen.',
+  },
   task_not_in_attention: {
     meaning: 'Only a task in `needs_attention` can be resolved.',
     retryable: false,

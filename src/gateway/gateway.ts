@@ -3,7 +3,7 @@
  * and no result: any number of gateways may stand in front of one system, and each may die at any moment.
  *
  * Guarantees: a call is answered only after its start is durable (M1.2); a dropped request never cancels a task (M5.3),
- * a shutdown neither (M5.4), and open calls then still get their task's handle, within `drainMs`.
+ * a shutdown neither (M5.4), and open calls then still get their task's handle, and listens their end, within `drainMs`.
  */
 import { randomBytes } from 'node:crypto';
 import type { AuthInfo, McpServer, McpServerFactory } from '@modelcontextprotocol/server';
@@ -31,6 +31,7 @@ import { checkRequestStateKey, REQUEST_STATE_KEY_BYTES } from './request-state.t
 import { startStdio } from './stdio.ts';
 import type { StdioOptions, StdioServing } from './stdio.ts';
 import { createTaskTools, RESERVED_NAMES } from './task-tools.ts';
+import { TaskListens } from './tasks/listens.ts';
 import type { ToolSpec } from './tool-spec.ts';
 
 export interface GatewayOptions {
@@ -79,6 +80,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...shared,
     catalog,
     taskTools: createTaskTools(shared),
+    listens: new TaskListens(shared),
     requestStateKey: checkRequestStateKey(options.requestStateKey ?? randomBytes(REQUEST_STATE_KEY_BYTES)),
     info: options.info ?? { name: 'holdfast', version: '0.1.0' },
     beforeAnswer: options.beforeAnswer ?? (() => Promise.resolve()),

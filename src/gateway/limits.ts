@@ -7,7 +7,7 @@ import { LIMITS } from '../contract/limits.ts';
 
 interface GatewayLimit {
   value: number;
-  unit: 'bytes' | 'frames' | 'levels' | 'ms' | 'sessions';
+  unit: 'bytes' | 'frames' | 'levels' | 'listens' | 'ms' | 'sessions' | 'tasks';
   what: string;
 }
 
@@ -72,6 +72,21 @@ export const GATEWAY_LIMITS = {
     value: 30 * 60 * 1000,
     unit: 'ms',
     what: 'A session in which nothing was open for so long is ended; its client gets 404 and initializes anew.',
+  },
+  listenTaskIdsMax: {
+    value: 100,
+    unit: 'tasks',
+    what: 'M2.5: tasks that one `subscriptions/listen` names. Beyond: invalid params, -32602.',
+  },
+  listensMax: {
+    value: 16,
+    unit: 'listens',
+    what: 'M7.2: open listens of one principal in one gateway. Beyond: `too_many_listens`.',
+  },
+  listenPollMs: {
+    value: 5_000,
+    unit: 'ms',
+    what: 'M2.5: how often a task that somebody listens to is read without a hint, once for all who listen to it.',
   },
   drainMs: {
     value: 2_000,

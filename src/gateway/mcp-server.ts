@@ -24,12 +24,15 @@ import { TASK_META, taskMeta } from './task-answer.ts';
 import { isTaskTool } from './task-tools.ts';
 import type { TaskTools } from './task-tools.ts';
 import { TASKS_EXTENSION } from './tasks/extension.ts';
+import { registerTaskListen } from './tasks/listen.ts';
+import type { TaskListens } from './tasks/listens.ts';
 import { registerTaskMethods } from './tasks/methods.ts';
 import { createTaskResult } from './tasks/wire-task.ts';
 
 export interface ServerParts extends CallParts {
   catalog: ToolCatalog;
   taskTools: TaskTools;
+  listens: TaskListens;
   info: { name: string; version: string };
   requestStateKey: Uint8Array;
   /** Runs one call so that a shutdown can wait for it. */
@@ -72,7 +75,10 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
   mcp.server.setRequestHandler('tools/call', { params: callParams }, (params, context) =>
     parts.track(() => callTool(parts, params, callerIn(context), (state) => states.mint(state, context))),
   );
-  if (isModern) registerTaskMethods(mcp, { client: parts.client, log: parts.log, callerIn });
+  if (isModern) {
+    registerTaskMethods(mcp, { client: parts.client, log: parts.log, callerIn });
+    registerTaskListen(mcp, { ...parts, callerIn });
+  }
   return mcp;
 }
 

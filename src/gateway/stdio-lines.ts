@@ -7,6 +7,7 @@
  */
 import { Transform } from 'node:stream';
 import type { TransformCallback } from 'node:stream';
+import type { Json } from '../task/json.ts';
 import { messageRefusal } from './error-mapping.ts';
 import type { MessageRefusalReason, JsonRpcError } from './error-mapping.ts';
 import { readMessage } from './wire-message.ts';
@@ -17,6 +18,8 @@ export interface StdioLineOptions {
   messageBytesMax: number;
   messageDepthMax: number;
   answer(error: JsonRpcError): void;
+  /** What goes on instead of an accepted message. Default: the message. */
+  rewrite?(message: Json): Json;
 }
 
 export class StdioLines extends Transform {
@@ -56,7 +59,7 @@ export class StdioLines extends Transform {
     const verdict = readMessage(text, this.#options.messageDepthMax);
     switch (verdict.kind) {
       case 'message':
-        this.push(`${JSON.stringify(verdict.value)}\n`);
+        this.push(`${JSON.stringify(this.#options.rewrite?.(verdict.value) ?? verdict.value)}\n`);
         return;
       case 'not_json':
       case 'too_deep':

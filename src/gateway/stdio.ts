@@ -6,6 +6,7 @@ import type { GatewayLimits } from './limits.ts';
 import type { GatewayLog } from './log.ts';
 import { sdkErrorLogger } from './sdk-errors.ts';
 import { StdioLines } from './stdio-lines.ts';
+import { withOwnName } from './tasks/listen-name.ts';
 
 export interface StdioOptions {
   /** Default: the process's own. Nothing else may write to stdout. */
@@ -31,7 +32,11 @@ export function startStdio(
   const closed = new Promise<void>((resolve) => {
     announceClosed = resolve;
   });
-  const lines = new StdioLines({ ...limits, answer: (error) => stdout.write(`${JSON.stringify(error)}\n`) });
+  const lines = new StdioLines({
+    ...limits,
+    answer: (error) => stdout.write(`${JSON.stringify(error)}\n`),
+    rewrite: withOwnName,
+  });
   stdin.once('end', announceClosed);
   stdin.once('close', () => {
     lines.end(); // closed without an end, as a broken pipe is

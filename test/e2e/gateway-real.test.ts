@@ -35,7 +35,7 @@ beforeEach(async () => {
     client,
     tools,
     auth: { kind: 'loopback', principal: PRINCIPAL },
-    limits: { blockingMs: 30_000 },
+    limits: { blockingMs: 30_000, listenPollMs: 300 },
   });
   url = `${(await gateway.serveHttp({ port: 0 })).url}/mcp`;
 });
@@ -221,6 +221,25 @@ describe('a client that declared Tasks', () => {
     await expect.poll(async () => (await get(taskId)).status, { timeout: 20_000 }).toBe('completed');
     expect(await get(taskId)).toMatchObject({ _meta: { 'holdfast/task': { effect: 'applied' } } });
     expect((await mcp.request('tasks/cancel', { taskId })).result).toMatchObject({ resultType: 'complete' });
+  });
+
+  it('hears of its task as it goes, and of its end with the result, without asking [M2.5]', async () => {
+    const value = unique('held');
+    await system.target.setMode({ kind: 'hold', gate: value, when: 'beforeApply' }, { times: 1 });
+    const { taskId } = await start('target_conditional', { value });
+    await system.target.reached(value);
+    const { closed } = await mcp.listen({ taskIds: [taskId] });
+    const heard = () => mcp.received.filter(({ method }) => method === 'notifications/tasks');
+    await expect.poll(() => heard().at(-1)?.params).toMatchObject({ taskId, status: 'working' });
+    await system.target.release(value);
+    expect(await closed).toBe('graceful');
+    const { _meta: read, ...task } = await get(taskId);
+    expect(heard().at(-1)?.params).toMatchObject({
+      ...{ taskId: task['taskId'], status: 'completed', statusMessage: task['statusMessage'] },
+      result: { structuredContent: { value } },
+      _meta: { 'holdfast/task': (read as Record<string, unknown>)['holdfast/task'] },
+    });
+    expect(await system.target.count(taskOf({ _meta: read }).operationId)).toBe(1);
   });
 
   it('reads a task while no worker lives: the last known state, marked stale, soon [M2.2]', async () => {

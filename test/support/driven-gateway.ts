@@ -4,7 +4,8 @@
  *
  * `transfer` and `read_balance` are what is called; `advance`, `release`, `reject` and `lose` move the open task
  * started last; `ask` opens an approval of it, and `decisions` answers what was decided since; `burst` tells of steps,
- * ends the task and tells of more, in one turn; `open_tasks` counts, and `cancels` lists.
+ * ends the task and tells of more, in one turn; `open_tasks` counts, `cancels` lists, and `listening` says of how many
+ * tasks anybody here wants to hear.
  */
 import * as z from 'zod';
 import type { ApprovalView, DecisionAnswer, DecisionInput } from '../../src/client/task-client.ts';
@@ -42,6 +43,7 @@ const decisions = safe('decisions', z.object({}));
 const burst = safe('burst', z.object({ before: z.int(), after: z.int() }));
 const cancels = safe('cancels', z.object({}));
 const openTasks = safe('open_tasks', z.object({}));
+const listening = safe('listening', z.object({}));
 
 export function drivenClient(): HandDrivenTaskClient {
   const client = new HandDrivenTaskClient();
@@ -77,6 +79,7 @@ export function drivenClient(): HandDrivenTaskClient {
     done({ cancels: client.cancels.map(({ taskId, reason = null }) => ({ taskId, reason })) }),
   );
   client.immediate.set('open_tasks', () => done({ open: client.openTasks }));
+  client.immediate.set('listening', () => done({ tasks: client.subscribers }));
   client.immediate.set('ask', (args) => {
     const { approval } = args as { approval?: Partial<ApprovalView> };
     client.move({
@@ -155,6 +158,7 @@ export const drivenTools = [
   burst,
   cancels,
   openTasks,
+  listening,
 ].map(toolOf);
 
 export interface DrivenGateway {

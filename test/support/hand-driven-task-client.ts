@@ -44,6 +44,11 @@ export class HandDrivenTaskClient implements TaskClient {
   openWaits = 0;
   /** Actions that end at once, with what they answer. */
   readonly immediate = new Map<string, (args: Json) => Partial<TaskAnswer>>();
+  /** Hints are lost. */
+  isDeaf = false;
+  /** How often tasks were read. */
+  reads = 0;
+  readonly #hinted = new Map<string, Set<() => void>>();
   readonly #tasks = new Map<string, HandDrivenTask>();
   readonly #held = new Map<Method, Promise<void>>();
   readonly #failures = new Map<Method, unknown>();
@@ -83,6 +88,13 @@ export class HandDrivenTaskClient implements TaskClient {
     const task = this.#task(taskId);
     task.answer = { ...task.answer, ...change, updatedAt: task.answer.updatedAt + 1 };
     for (const listener of [...task.listeners]) listener();
+    this.hint(taskId);
+  }
+
+  /** Says that the task changed, whether or not it did; `isDeaf` loses it. */
+  hint(taskId: string): void {
+    if (this.isDeaf) return;
+    for (const listener of [...(this.#hinted.get(taskId) ?? [])]) listener();
   }
 
   complete(result: Json, taskId = this.lastTaskId): void {
@@ -119,6 +131,7 @@ export class HandDrivenTaskClient implements TaskClient {
   }
 
   async get(taskId: string, principal: Principal): Promise<TaskAnswer> {
+    this.reads += 1;
     await this.#gate('get');
     return this.#visible(taskId, principal).answer;
   }
@@ -165,6 +178,17 @@ export class HandDrivenTaskClient implements TaskClient {
     this.decisions.push({ taskId, principal, decision });
     if (ENDED.has(answer.status)) return { accepted: false, code: 'already_ended', status: answer.status };
     return this.onDecision(decision, taskId);
+  }
+
+  onHint(taskId: string, listener: () => void): () => void {
+    const group = this.#hinted.get(taskId) ?? new Set();
+    this.#hinted.set(taskId, group.add(listener));
+    return () => void group.delete(listener);
+  }
+
+  /** Who wants to hear of any task; 0 proves that a listen which is over left nothing behind. */
+  get subscribers(): number {
+    return [...this.#hinted.values()].reduce((sum, group) => sum + group.size, 0);
   }
 
   detail(): Promise<TaskDetail> {

@@ -15,6 +15,7 @@ import {
 } from '../error-mapping.ts';
 import type { HttpRefusal } from '../error-mapping.ts';
 import { sdkErrorLogger } from '../sdk-errors.ts';
+import { opensStream, withOwnHeader, withOwnName } from '../tasks/listen-name.ts';
 import { readBody } from './body.ts';
 import { withFlowControl } from './flow-control.ts';
 import type { FlowParts } from './flow-control.ts';
@@ -101,7 +102,8 @@ async function serveMcp(
       if (session) return session.during('call', () => serve(session.face, value));
       if (isSessions) return refuse(response, unknownSession());
       const tool = calledTool(value);
-      return serve(tool !== null && parts.mayBlock(tool) ? mcp.stream : mcp.auto, value);
+      const isStream = (tool !== null && parts.mayBlock(tool)) || opensStream(value);
+      return serve(isStream ? mcp.stream : mcp.auto, value);
     }
     case 'gone':
       return;
@@ -143,11 +145,11 @@ function forward(
     scopes: principal.roles,
     extra: { principal },
   };
-  const parsed = body === undefined ? {} : { parsedBody: body };
-  const face = {
-    fetch: async (web: Request) =>
-      withFlowControl(await handler.fetch(web, { authInfo, ...parsed }), response, parts),
-  };
+  const serve = (web: Request): Promise<Response> =>
+    body === undefined
+      ? handler.fetch(web, { authInfo })
+      : handler.fetch(withOwnHeader(web, body), { authInfo, parsedBody: withOwnName(body) });
+  const face = { fetch: async (web: Request) => withFlowControl(await serve(web), response, parts) };
   const { limits, log } = parts;
   const options = { maxRequestBodySize: limits.messageBytesMax, onerror: sdkErrorLogger(log, 'http') };
   return toNodeHandler(face, options)(request as NodeRequest, response, body);
