@@ -17,6 +17,13 @@ const at = (path: string): string =>
 
 const result = ({ messageId, channel }: Message) => ({ messageId, channel });
 
+/** The channel's own list, for the rehearsal: a message posted twice is there twice. */
+async function postsOf(operationId: string, { channel }: { channel: string }): Promise<Message[]> {
+  const response = await fetch(at(`?channel=${encodeURIComponent(channel)}`));
+  const { messages } = (await response.json()) as { messages: Message[] };
+  return messages.filter((message) => message.operationId === operationId);
+}
+
 export const post = implementAction(postMessage, {
   execute: async (input, context) => result(await postJson<Message>(at(''), input, context)),
 
@@ -51,5 +58,12 @@ export const post = implementAction(postMessage, {
     return look.kind === 'absent' || look.body.isDeleted
       ? verified()
       : mismatch(`${messageId} is still there`);
+  },
+
+  rehearsal: {
+    args: { channel: 'rehearsal', text: 'The deploy went out.' },
+    count: async (operationId, { args }) => (await postsOf(operationId, args)).length,
+    undone: async (operationId, { args }) =>
+      (await postsOf(operationId, args)).filter(({ isDeleted }) => isDeleted).length,
   },
 });

@@ -3,6 +3,7 @@
  *
  *   POST   /messages                 {channel, text} → 201 Message; same Idempotency-Key: the same message, 200
  *   GET    /messages?operationId=    status look-up: 200 Message | 404
+ *   GET    /messages?channel=        all of a channel, deleted ones too: 200 {messages}
  *   GET    /messages/:id             200 Message | 404
  *   POST   /messages/:id/replies     somebody answers → 201
  *   POST   /messages/:id/delete      takes it back → 200; again: 200; 409 once somebody has answered
@@ -67,6 +68,9 @@ export function startChat(port = 0): Promise<Chat> {
     const [collection, messageId, action] = call.path;
     if (collection !== 'messages') return refused(404, 'no such path');
     if (call.method === 'POST' && messageId === undefined) return post(call);
+    const channel = call.query.get('channel');
+    if (channel !== null)
+      return { status: 200, body: { messages: messages.filter((each) => each.channel === channel) } };
     const operationId = call.query.get('operationId');
     const found = messages.find((each) =>
       messageId === undefined ? each.operationId === operationId : each.messageId === messageId,

@@ -38,4 +38,14 @@ export const wire = implementAction(wireMoney, {
       ? verified()
       : mismatch(`${wireId} is not what was asked for`);
   },
+
+  rehearsal: {
+    args: { iban: 'DE02120300000000202051', amountCents: 100, currency: 'EUR' },
+    /** The bank's own list, where a wire that left twice is twice. */
+    count: async (operationId, { args: { iban } }) => {
+      const response = await fetch(at(`?iban=${encodeURIComponent(iban)}`));
+      const { wires } = (await response.json()) as { wires: Wire[] };
+      return wires.filter(({ reference }) => reference === operationId).length;
+    },
+  },
 });

@@ -3,6 +3,7 @@
  *
  *   POST /wires                {reference, iban, amountCents, currency} → 201 Wire
  *   GET  /wires?reference=     status look-up: 200 Wire | 404
+ *   GET  /wires?iban=          all to one account: 200 {wires}
  *   GET  /wires/:id            200 Wire | 404
  *
  * Run it: `npx node examples/wire/service.ts [port]` (default 7414). How to make it misbehave: ../service-kit.ts.
@@ -45,6 +46,8 @@ export function startBank(port = 0): Promise<Bank> {
     const [collection, wireId] = call.path;
     if (collection !== 'wires') return { status: 404, body: { error: 'no such path' } };
     if (call.method === 'POST') return wire(call);
+    const iban = call.query.get('iban');
+    if (iban !== null) return { status: 200, body: { wires: wires.filter((each) => each.iban === iban) } };
     const reference = call.query.get('reference');
     const found = wires.find((each) =>
       wireId === undefined ? each.reference === reference : each.wireId === wireId,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { post } from '../../examples/chat-post/handlers.ts';
 import { startChat } from '../../examples/chat-post/service.ts';
 import type { Chat } from '../../examples/chat-post/service.ts';
-import { openTestServer } from '../../src/testing/index.ts';
+import { openTestServer, rehearse } from '../../src/testing/index.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import { openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
@@ -64,5 +64,11 @@ describe('chat-post example', () => {
     const posted = await fetch(`${chat.url}/messages/msg_1`).then((response) => response.json() as unknown);
     expect(posted).toMatchObject({ text: 'It is slow.' });
     expect(chat.books().posts).toBe(1);
+  });
+
+  test('[S6.6] the rehearsal finds no broken promise at every crash point crash', async () => {
+    const found = await rehearse(post, { server, only: 'crash' });
+    expect(found.broken).toEqual([]);
+    expect(found.scenarios.length).toBeGreaterThan(3);
   });
 });

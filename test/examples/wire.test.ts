@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { wire } from '../../examples/wire/handlers.ts';
 import { startBank } from '../../examples/wire/service.ts';
 import type { Bank } from '../../examples/wire/service.ts';
-import { openTestServer } from '../../src/testing/index.ts';
+import { openTestServer, rehearse } from '../../src/testing/index.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import { openExample } from './open-example.ts';
 import type { OpenExample } from './open-example.ts';
@@ -87,5 +87,11 @@ describe('wire example', () => {
     expect(await example.wait(taskId)).toMatchObject({ status: 'needs_attention' });
     expect(await example.alerts(taskId)).toContain('verify_failed');
     expect(bank.books().wires).toBe(1);
+  });
+
+  test('[S6.6] the rehearsal finds no broken promise at every crash point, with the approval of each call crash', async () => {
+    const found = await rehearse(wire, { server, only: 'crash' });
+    expect(found.broken).toEqual([]);
+    expect(found.scenarios.length).toBeGreaterThan(3);
   });
 });
