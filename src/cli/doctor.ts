@@ -45,7 +45,7 @@ function encryption({ encryptionKeys }: Config): Finding {
 async function examineLedger(config: Config): Promise<Finding[]> {
   let ledger: Ledger | null = null;
   try {
-    ledger = await openLedger({ url: config.databaseUrl });
+    ledger = await openLedger({ url: config.databaseUrl, mustExist: true });
     const { version } = await ledger.check();
     const store = ok('ledger', `${ledger.kind}, schema version ${version}`);
     const verdict = await ledger.verifyAudit();

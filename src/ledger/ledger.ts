@@ -345,4 +345,6 @@ export interface LedgerOptions {
   nowMs?: () => number;
   /** Tests only: allow a store that dies with the process. */
   allowEphemeral?: boolean;
+  /** For those who only look: a SQLite file that is not there is `ledger_unsuitable` instead of made. */
+  mustExist?: boolean;
 }

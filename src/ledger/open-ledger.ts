@@ -1,6 +1,7 @@
 /** The ledger over a store: which transaction each method runs in, and what may be repeated. */
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { existsSync } from 'node:fs';
 import { HoldfastError } from '../contract/error.ts';
 import * as claims from './claim.ts';
 import * as close from './close.ts';
@@ -30,7 +31,12 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   );
 }
 
-async function openStore({ url, nowMs, allowEphemeral = false }: LedgerOptions): Promise<Store> {
+async function openStore({
+  url,
+  nowMs,
+  allowEphemeral = false,
+  mustExist = false,
+}: LedgerOptions): Promise<Store> {
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
     const isEphemeral = path === '' || path === ':memory:';
@@ -40,6 +46,11 @@ async function openStore({ url, nowMs, allowEphemeral = false }: LedgerOptions):
         'A ledger in memory dies with its process. Use `sqlite:FILE`, or PostgreSQL.',
       );
     }
+    if (mustExist && !isEphemeral && !existsSync(path))
+      throw new HoldfastError(
+        'ledger_unsuitable',
+        `There is no ledger at ${path}. Run \`holdfast migrate\`.`,
+      );
     return SqliteStore.open({ path: isEphemeral ? ':memory:' : path, nowMs: nowMs ?? Date.now });
   }
   // An address that can't be read is told by name only: the driver's error would repeat it, password included.

@@ -1,10 +1,11 @@
-/** S10.1: every chain against its head. */
+/** S10.1: every chain against its head, then every row's result against what its chain says of it. */
 import type { ExpressionBuilder, Kysely } from 'kysely';
 import { firstBreak } from './audit-chain.ts';
 import type { AuditEntry, Ledger } from './ledger.ts';
 import { entryOf } from './reads.ts';
 import type { Schema } from './schema.ts';
 import type { ChainHead } from './store.ts';
+import { firstForeignResult } from './verify-results.ts';
 
 type Verdict = Awaited<ReturnType<Ledger['verifyAudit']>>;
 
@@ -30,8 +31,10 @@ export async function verifyAudit(db: Kysely<Schema>, filter?: { taskId: string 
       entries += lines.filter((line) => line.seq !== null).length;
       after = taskId;
     }
-    if (filter || chains.length < CHAINS_PER_READ) return { ok: true, tasks, entries };
+    if (filter || chains.length < CHAINS_PER_READ) break;
   }
+  const foreign = await firstForeignResult(db, filter?.taskId);
+  return foreign === null ? { ok: true, tasks, entries } : { ok: false, ...foreign };
 }
 
 /** Heads and entries in one statement, so that a chain which grows meanwhile is seen whole. */

@@ -102,6 +102,16 @@ describe.each(fixture.STORES)('the audit on %s', (kind) => {
       ],
       seq: 2,
     },
+    'a result changed in its row': {
+      sql: ({ taskId }) => [
+        `update operation set result = replace(result, 'r-1', 'r-2') where task_id = '${taskId}'`,
+      ],
+      seq: 3,
+    },
+    'a result put out of shape in its row': {
+      sql: ({ taskId }) => [`update operation set result = '5' where task_id = '${taskId}'`],
+      seq: 3,
+    },
     'data that is no JSON': {
       sql: ({ taskId }) => [`update audit set data = 'gone' where task_id = '${taskId}' and seq = 1`],
       seq: 1,
