@@ -183,7 +183,7 @@ describe('a cancel', () => {
     expect(scripted.names).toEqual(['closeOperation']);
   });
 
-  test('is acknowledged as requested, again as requested before, and after the end not at all [S7.4]', async () => {
+  test('is acknowledged as requested, again as requested before, and after the end not at all [S7.4] [mode 14]', async () => {
     const attempt = gated(committed);
     const { handle } = await begin({ attempt: [attempt.answer] });
     await attempt.asked;
