@@ -1,9 +1,11 @@
 /**
  * What Holdfast promises, rule by rule, each in one line, and which rules are not built yet. A test says which rules it
- * proves by naming them: `test('… [S2.4]')`, `[M1.3]`, `[case 12]`. test/unit/requirements.test.ts holds the two together.
+ * proves by naming them: `test('… [S2.4]')`, `[M1.3]`, `[case 12]`, `[mode 4]`. test/unit/requirements.test.ts holds the two together.
  */
 
-/** Rule id to what it says. `S` semantics, `M` the MCP face, `case` failures seen in the field. */
+import { FAILURE_MODES } from '../scripts/failure-modes.ts';
+
+/** Rule id to what it says. `S` semantics, `M` the MCP face, `case` failures seen in the field, `mode` failure modes. */
 export const RULES: Readonly<Record<string, string>> = {
   'S1.1': 'A JSON-RPC id names a message; it identifies and deduplicates nothing.',
   'S1.2': 'The idempotency key names the intent, 1 to 255 characters, compared byte for byte.',
@@ -160,12 +162,15 @@ export const RULES: Readonly<Record<string, string>> = {
   'case 33': 'Cancels reach the right upstream with its own id while other requests run.',
   'case 34': 'A repeated cancel disturbs none under way; a paused worker’s write is refused.',
   'case 35': 'Replicas with skewed clocks neither double-poll nor steal leases.',
+  ...Object.fromEntries(FAILURE_MODES.map(({ response }, index) => [`mode ${index + 1}`, response])),
 };
 
 /**
  * Rules without a test, and what they wait for. Taken off as soon as a test proves them: the gate insists on both.
  */
 export const LATER: Readonly<Record<string, string>> = {
+  'mode 12': 'issue 5: a client that reconnects',
+  'mode 13': 'issue 5: a client that reconnects',
   'S8.2': 'issue 6: leases, remote tasks',
   'S8.4': 'issue 6: leases, remote tasks',
   'M2.7': 'issue 5: the whole MCP face',

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -218,12 +219,16 @@ describe('holdfast audit and doctor', () => {
     expect(code).toBe(0);
   });
 
-  it('exits 3 where nothing can be reached, and names what to start', async () => {
+  it('exits 3 where nothing can be reached, names what to start, and makes no ledger', async () => {
     const empty = mkdtempSync(join(tmpdir(), 'holdfast-empty-'));
     const env = { TEMPORAL_ADDRESS: '127.0.0.1:1' };
     const { code, stdout } = await holdfast({ cwd: empty, env }, 'doctor', '--json');
     expect(code).toBe(3);
     expect(stdout).toContain('holdfast dev');
+    expect(stdout).toContain('holdfast migrate');
+    expect(readdirSync(empty, { recursive: true }).filter((name) => String(name).includes('.db'))).toEqual(
+      [],
+    );
     rmSync(empty, { recursive: true });
   });
 

@@ -104,7 +104,7 @@ describe('on HTTP', () => {
   const legacy = (message: object, signal?: AbortSignal) =>
     send({ jsonrpc: '2.0', id: 1, ...message }, legacyHeaders, signal);
 
-  it('a posted notification does nothing, neither on 2026-07-28 nor before [M5.1] [M5.2]', async () => {
+  it('a posted notification does nothing, neither on 2026-07-28 nor before [M5.1] [M5.2] [mode 1]', async () => {
     await serve();
     const notification = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
     for (const [call, cancel] of [
@@ -191,7 +191,7 @@ describe('the two clocks of a request', () => {
     expect(driven.client.cancels).toEqual([]);
   });
 
-  it('progress resets the idle limit and never the maximum: the handle comes in the midst of progress [M4.1]', async () => {
+  it('progress resets the idle limit and never the maximum: the handle comes in the midst of progress [M4.1] [mode 3]', async () => {
     await serve({ idleMs: 1_000, blockingMs: 2_500 });
     const calledAt = performance.now();
     const call = post(url, { ...transfer, meta: { progressToken: 0 } });

@@ -46,7 +46,7 @@ const progressIn = (reader: SlowReader) =>
   reader.messages.filter(({ method }) => method === 'notifications/progress');
 
 describe('readers that do not keep up', () => {
-  it('50 of them, 1,000 notifications of 64 KiB each: memory stays bounded, everyone else is served [M6.1]', async () => {
+  it('50 of them, 1,000 notifications of 64 KiB each: memory stays bounded, everyone else is served [M6.1] [mode 9]', async () => {
     await serve({ streamBytesMax: 256 * KIB, stalledReaderMs: 600_000 });
     const stalled = Array.from({ length: 50 }, (_each, index) => open(index));
     const good = open('good');

@@ -50,7 +50,7 @@ describe.each([
   ['nginx as it comes', startNginx, hasNginx],
 ] as [string, typeof startNginx, boolean][])('behind %s', (_name, start, isThere) => {
   it.skipIf(!isThere).each(Object.keys(CALLS) as (keyof typeof CALLS)[])(
-    '%s has its first byte within a second, outlives the idle limit on comments, and delivers [M6.2] [case 32]',
+    '%s has its first byte within a second, outlives the idle limit on comments, and delivers [M6.2] [case 32] [mode 11]',
     async (which) => {
       await serve(start, { keepAliveMs: KEEP_ALIVE_MS });
       const calledAt = performance.now();

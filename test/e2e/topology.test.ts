@@ -62,7 +62,7 @@ async function connect(gateway: RunningCommand): Promise<Client> {
 }
 
 describe('two gateways, two workers, the ledger on PostgreSQL', () => {
-  it('loses no call and repeats no effect while workers are replaced one by one under load [S1.5] [S2.11] [S3.8]', async () => {
+  it('loses no call and repeats no effect while workers are replaced one by one under load [S1.5] [S2.11] [S3.8] [mode 6]', async () => {
     const agents = await Promise.all((await Promise.all([start('gateway'), start('gateway')])).map(connect));
     const workers: RunningCommand[] = await Promise.all([start('worker'), start('worker')]);
 

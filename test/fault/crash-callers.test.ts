@@ -74,7 +74,7 @@ const gatewayAt = ({ store, taskQueue }: { store: Store; taskQueue: string }, st
     .ready();
 
 describe.each(STORES)('crash of a caller, on %s', (kind) => {
-  test('[M1.2] [S1.5] [case 10] crash of the gateway before its answer: the same call meets the same task, one effect', async () => {
+  test('[M1.2] [S1.5] [case 10] [mode 4] crash of the gateway before its answer: the same call meets the same task, one effect', async () => {
     const place = await atWork(kind);
     const first = await gatewayAt(place, 'before_answer');
     const calls = CLASSES.map((effectClass) => ({ effectClass, key: unique('key') }));

@@ -207,7 +207,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('field cases, on %s', (kind) =>
     expect(await appliesOf(task.operationId)).toBe(1);
   });
 
-  test('[case 9] same key, other arguments: a conflict that names the path and leaks no result', async () => {
+  test('[case 9] [mode 8] same key, other arguments: a conflict that names the path and leaks no result', async () => {
     const { client } = await place(kind);
     const call = callOf('target_any', { amount: 10, to: 'a' });
     const { taskId, operationId } = await client.start(call);

@@ -107,7 +107,7 @@ describe.each(STORES)('scenarios, on %s', (kind) => {
     await worker.kill();
   });
 
-  test('[S1.5] two processes at a barrier with one key: both get one task, one effect', async () => {
+  test('[S1.5] [mode 5] two processes at a barrier with one key: both get one task, one effect', async () => {
     const store = await system.store(kind);
     const taskQueue = unique('barrier');
     const stop = { point: 'after_reserve' } as const;
@@ -143,7 +143,7 @@ describe.each(STORES)('scenarios, on %s', (kind) => {
     await worker.kill();
   });
 
-  test('[S2.9] a caller that mutates what it got changes nothing', async () => {
+  test('[S2.9] [mode 7] a caller that mutates what it got changes nothing', async () => {
     const { worker, client } = await atWork(kind);
     const call = callOf('target_conditional');
     const { taskId } = await client.start(call);

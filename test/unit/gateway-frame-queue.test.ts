@@ -83,7 +83,7 @@ describe('what waits for one reader', () => {
     });
   });
 
-  it('refuses a needed frame only where it would take the place of another, and all that comes after [M6.1]', () => {
+  it('refuses a needed frame only where it would take the place of another, and all that comes after [M6.1] [mode 10]', () => {
     holds('frame-queue: refusals', steps, (given) => {
       const { pushed, refused } = run(given);
       const first = refused[0];

@@ -212,7 +212,7 @@ function setUp(change: Partial<Caller> = {}, clock = new HandDrivenClock()) {
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('a request under way', () => {
-  it('cancelled first is answered nothing, gives up what it had, and tells nothing more [M5.2] [M4.2]', async () => {
+  it('cancelled first is answered nothing, gives up what it had, and tells nothing more [M5.2] [M4.2] [mode 2]', async () => {
     const { leave, answer, work, sent, givenUp, request, clock } = setUp();
     request.report('one');
     await settled();

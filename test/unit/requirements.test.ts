@@ -3,8 +3,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { LATER, RULES } from '../requirements.ts';
-import { citationsIn, rulesIn } from '../support/citations.ts';
-import type { Citation } from '../support/citations.ts';
+import { citationsIn, rulesIn } from '../../scripts/citations.ts';
+import type { Citation } from '../../scripts/citations.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const files = globSync(['test/**/*.ts', 'examples/**/*.test.ts', 'src/testing/**/*.ts'], {

@@ -10,7 +10,7 @@ export interface Citation {
   test: string;
 }
 
-const TAG = /\[((?:[SM]\d+(?:\.\d+)?|case \d+)(?:, ?(?:[SM]\d+(?:\.\d+)?|case \d+))*)\]/g;
+const TAG = /\[((?:[SM]\d+(?:\.\d+)?|(?:case|mode) \d+)(?:, ?(?:[SM]\d+(?:\.\d+)?|(?:case|mode) \d+))*)\]/g;
 
 export function citationsIn(source: string, fileName: string): Citation[] {
   const file = ts.createSourceFile(fileName, source, ts.ScriptTarget.Latest, true);
