@@ -2,7 +2,7 @@
  * The activities of workflows `action` and `procedure`: thin adapters between Temporal and the operation protocol. Run at least once, as
  * activities or local activities; whatever runs twice finds in the ledger what the first did.
  */
-import { HoldfastError } from '../src/contract/error.ts';
+import { actionNamed } from '../src/contract/action-named.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Alert, Ledger } from '../src/ledger/ledger.ts';
 import { closeOperation } from '../src/operation/close-operation.ts';
@@ -19,6 +19,7 @@ import { withRuntime } from './activity-runtime.ts';
 import { approvalGate } from './approval-gate.ts';
 import { endProcedure } from './end-procedure.ts';
 import { performStep } from './perform-step.ts';
+import type { StepDeps } from './perform-step.ts';
 import { planEdit } from './plan-edit.ts';
 import { planTask } from './plan-task.ts';
 import { previewOperation } from './preview-operation.ts';
@@ -42,16 +43,8 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
   const { ledger, log } = deps;
   const actions = new Map([...deps.actions, approvalGate].map((action) => [action.contract.name, action]));
   const procedures = new Map(deps.procedures?.map((procedure) => [procedure.contract.name, procedure]));
-  const actionNamed = (name: string): Action => {
-    const action = actions.get(name);
-    if (action !== undefined) return action;
-    throw new HoldfastError(
-      'unknown_action',
-      `No action named ${JSON.stringify(name.slice(0, 64))} is configured in this worker.`,
-    );
-  };
   const operationDeps = (name: string): OperationDeps => {
-    const { contract, handlers } = actionNamed(name);
+    const { contract, handlers } = actionNamed(actions, name);
     return { ledger, handlers, contract, ...(deps.faults && { faults: deps.faults }), ...(log && { log }) };
   };
   return {
@@ -81,14 +74,14 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
       ),
     planEdit: (request) =>
       asActivity(log, () =>
-        Promise.resolve(planEdit(actionNamed(request.plan.action), request, deps.hashKey)),
+        Promise.resolve(planEdit(actionNamed(actions, request.plan.action), request, deps.hashKey)),
       ),
-    ...procedureActivities(deps, (name) => actions.get(name), operationDeps),
+    ...procedureActivities(deps, (name) => actionNamed(actions, name), operationDeps),
     planTask: ({ start, taskId }) =>
       asActivity(log, () =>
         planTask(
           { ledger, hashKey: deps.hashKey },
-          procedures.get(start.action) ?? actionNamed(start.action),
+          procedures.get(start.action) ?? actionNamed(actions, start.action),
           start,
           taskId,
         ),
@@ -98,7 +91,7 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
 
 function procedureActivities(
   { ledger, hashKey, log }: TaskActivityDeps,
-  actionNamed: (name: string) => Action | undefined,
+  actionNamed: StepDeps['actionNamed'],
   operationDeps: (name: string) => OperationDeps,
 ): ProcedureActivities {
   const steps = { ledger, hashKey, actionNamed, operationDeps };

@@ -21,8 +21,8 @@ import { refusalCause } from './plan-task.ts';
 export interface StepDeps {
   ledger: Pick<Ledger, 'reserveStep' | 'find' | 'standingRules'>;
   hashKey: Uint8Array | undefined;
-  /** Undefined: no action of that name is configured in this worker. */
-  actionNamed(name: string): Action | undefined;
+  /** Throws `unknown_action`. */
+  actionNamed(name: string): Action;
   operationDeps(name: string): OperationDeps;
 }
 
@@ -70,11 +70,6 @@ async function planStep(
   const { action: name, args, key, principal, parent } = start;
   try {
     const action = actionNamed(name);
-    if (action === undefined)
-      throw new HoldfastError(
-        'unknown_action',
-        `No action named ${JSON.stringify(name.slice(0, 64))} is configured.`,
-      );
     const planned = planOperation(action, { args, principal, key, hashKey, attach: false });
     const isDecision = start.decision === true;
     return { ...planned, decision: isDecision ? decisionBudget(action.contract, planned.input) : null };

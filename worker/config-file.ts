@@ -2,7 +2,7 @@
  * Finds and loads holdfast.config.{ts,js,mjs,…}. TypeScript is loaded by Node itself where it can strip types, else by
  * c12's loader. No other file, no package.json key, no inheritance, nothing from the network.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { loadConfig as loadWithC12 } from 'c12';
 import { defineConfig } from '../src/contract/define-config.ts';
@@ -14,6 +14,9 @@ import { configurationError } from './configuration-error.ts';
 
 const NAME = 'HOLDFAST_CONFIG';
 const EXPECTED = 'a module whose default export is what `defineConfig({…})` answers';
+const BASE_NAME = 'holdfast';
+/** A module that awaits something for longer waits for ever, as far as whoever started the process can tell. */
+const LOADED_WITHIN_MS = 30_000;
 
 export interface ConfigFile {
   /** Absolute; null when there is none. */
@@ -41,23 +44,26 @@ export async function loadConfigFile(cwd: string, named: string | undefined): Pr
 
 async function load(cwd: string, path: string | undefined) {
   try {
-    return await loadWithC12<Record<string, unknown>>({
-      cwd,
-      name: 'holdfast',
-      ...(path !== undefined && { configFile: path }),
-      rcFile: false,
-      globalRc: false,
-      packageJson: false,
-      dotenv: false,
-      extend: false,
-      giget: false,
-      envName: false,
-      jitiOptions: { tryNative: true },
-    });
+    return await within(
+      LOADED_WITHIN_MS,
+      loadWithC12<Record<string, unknown>>({
+        cwd,
+        name: BASE_NAME,
+        ...(path !== undefined && { configFile: path }),
+        rcFile: false,
+        globalRc: false,
+        packageJson: false,
+        dotenv: false,
+        extend: false,
+        giget: false,
+        envName: false,
+        jitiOptions: { tryNative: true },
+      }),
+    );
   } catch (error) {
     if (error instanceof Error && error.name === 'HoldfastError') throw ownError(error); // by defineConfig or defineAction
     const why = error instanceof Error ? error.message : String(error);
-    const name = path ?? resolve(cwd, 'holdfast.config');
+    const name = path ?? fileIn(cwd);
     throw configurationError(
       [
         {
@@ -70,6 +76,23 @@ async function load(cwd: string, path: string | undefined) {
       error,
     );
   }
+}
+
+/** The timer also keeps the process alive: with nothing else to do it would end without a word. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`it awaits something that has not settled after ${ms / 1_000} s`)),
+      ms,
+    );
+  });
+  return Promise.race([work, tooLate]).finally(() => clearTimeout(timer));
+}
+
+function fileIn(cwd: string): string {
+  const found = readdirSync(cwd).find((name) => name.startsWith(`${BASE_NAME}.config.`));
+  return resolve(cwd, found ?? `${BASE_NAME}.config`);
 }
 
 /** A file that throws is evaluated once more by c12's loader, with copies of our modules: its error is of their class. */

@@ -4,6 +4,7 @@ import { openTerminal } from './terminal.ts';
 import type { Report } from './report.ts';
 import type { Session } from './session.ts';
 import { paintStatus } from './task-lines.ts';
+import { isTerminal } from '../task/outcome.ts';
 
 /** One wait; the loop goes on for as long as the task does. */
 const ONE_WAIT_MS = 60_000;
@@ -25,7 +26,7 @@ export async function waitToEnd(session: Session, taskId: string, report: Report
       onChange: show,
     });
     show(answer);
-    if (['completed', 'failed', 'cancelled', 'needs_attention'].includes(answer.status)) return answer;
+    if (isTerminal(answer.status) || answer.status === 'needs_attention') return answer;
     if (answer.status === 'awaiting_approval' && !answer.cancelRequested) return answer;
   }
 }

@@ -19,8 +19,8 @@ import { isCode, taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { Reader, Reading } from './reader.ts';
 import type { DecisionAnswer, DecisionInput } from './task-client.ts';
+import { isTerminal } from '../task/outcome.ts';
 
-const TERMINAL = ['completed', 'failed', 'cancelled'];
 const TEXT_LENGTH_MAX = 1_000;
 const NAME_LENGTH_MAX = 255;
 
@@ -36,7 +36,7 @@ export class Decisions {
   async decide(taskId: string, principal: Principal, input: DecisionInput): Promise<DecisionAnswer> {
     const reading = await this.#reader.read(taskId, principal.tenant); // authorises: throws `task_not_found`
     const { facts } = reading;
-    if (TERMINAL.includes(facts.status)) return this.#tooLate(reading, principal, input);
+    if (isTerminal(facts.status)) return this.#tooLate(reading, principal, input);
     const { callId = openCallId(reading), decisionId = randomUUID(), ...rest } = input;
     const decision: DecisionMessage & { decisionId: string } = { ...rest, callId, decisionId, by: principal };
     const delivery = await this.#deps.engine.decide(reading.row?.taskId ?? taskId, decision);

@@ -2,6 +2,7 @@
 import type { Ledger, OperationRow } from '../ledger/ledger.ts';
 import { factsOfRow } from './task-facts.ts';
 import type { TaskFacts } from './task-facts.ts';
+import { isTerminal } from '../task/outcome.ts';
 
 export interface TaskFilter {
   /** A status of S3.4, or `open`. */
@@ -16,7 +17,6 @@ const LIMIT_MAX = 1_000;
 const PAGE = 200;
 /** A rare status is looked for in this many pages at most. */
 const PAGES_MAX = 25;
-const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
 
 export async function listTasks(
   ledger: Pick<Ledger, 'list'>,
@@ -30,7 +30,7 @@ export async function listTasks(
   for (let page = 1; page <= PAGES_MAX && found.length < limit; page += 1) {
     const rows = await ledger.list({
       tenant,
-      ...(filter.status !== undefined && { open: !TERMINAL.has(filter.status) }),
+      ...(filter.status !== undefined && { open: !isTerminal(filter.status) }),
       ...(filter.action !== undefined && { action: filter.action }),
       limit: filter.status === undefined ? limit : PAGE,
       ...(before !== undefined && { before }),

@@ -23,6 +23,8 @@ export async function checkedResolution(
   principal: Principal,
   input: ResolutionInput,
 ): Promise<Resolution> {
+  if (typeof input !== 'object' || (input as unknown) === null)
+    throw invalid([{ path: '', message: 'write { as: applied, not_applied or abandoned }' }]);
   const note = checkNote(input.note);
   const common = { by: principal.subject, ...(note !== undefined && { note }) };
   switch (input.as) {
@@ -38,9 +40,8 @@ export async function checkedResolution(
     case 'abandoned':
       return { as: input.as, ...common };
     default:
-      throw invalid(input satisfies never, [
-        { path: '/as', message: 'write applied, not_applied or abandoned' },
-      ]);
+      input satisfies never;
+      throw invalid([{ path: '/as', message: 'write applied, not_applied or abandoned' }]);
   }
 }
 
@@ -51,13 +52,12 @@ async function storedResult(
   result: Json,
 ): Promise<StoredResult> {
   if (!action)
-    throw invalid(null, [
+    throw invalid([
       { path: '/result', message: 'the action is not configured here, so its result can not be checked' },
     ]);
   const checked = checkResult(action.contract, result);
   if (!checked.ok)
     throw invalid(
-      null,
       checked.issues.map(({ path, message, expected }) => ({ path: `/result${path}`, message, expected })),
     );
   const whole = canonicalText(checked.result);
@@ -66,17 +66,17 @@ async function storedResult(
   const shown = canonicalText(redact(checked.result, action.contract.sensitive.output));
   const limit = LIMITS.resultStoredBytesMax.value;
   if (Buffer.byteLength(shown) > limit)
-    throw invalid(null, [{ path: '/result', message: `larger than ${limit} bytes` }]);
+    throw invalid([{ path: '/result', message: `larger than ${limit} bytes` }]);
   return { kind: 'reference', ...(await ledger.putPayload(tenant, shown)) };
 }
 
 function checkNote(note: unknown): string | undefined {
   if (note === undefined) return undefined;
   if (typeof note === 'string' && note.length <= NOTE_LENGTH_MAX) return keptText(note, NOTE_LENGTH_MAX);
-  throw invalid(null, [{ path: '/note', message: `write text of at most ${NOTE_LENGTH_MAX} characters` }]);
+  throw invalid([{ path: '/note', message: `write text of at most ${NOTE_LENGTH_MAX} characters` }]);
 }
 
-function invalid(_input: unknown, issues: JsonObject[]): HoldfastError {
+function invalid(issues: JsonObject[]): HoldfastError {
   const list = issues.map(({ path, message }) => `${String(path)}: ${String(message)}`).join('; ');
   return new HoldfastError('invalid_resolution', `The resolution is not valid: ${list}.`, {
     details: { issues },

@@ -1,6 +1,7 @@
 /** Standing rules as people make, read and revoke them (S4.5). What one covers is the contract's part, and pure. */
 import { randomBytes } from 'node:crypto';
 import type { Duration } from '../contract/duration.ts';
+import { actionNamed } from '../contract/action-named.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { base32 } from '../contract/ids.ts';
 import { LIMITS } from '../contract/limits.ts';
@@ -44,12 +45,7 @@ export class StandingRulebook {
 
   /** Throws `unknown_action` and `invalid_standing_rule`. */
   check({ action, covers, expiresIn, reason, taskId }: RuleInput): CheckedRule {
-    const contract = this.#deps.actions.get(action)?.contract;
-    if (contract === undefined)
-      throw new HoldfastError(
-        'unknown_action',
-        `No action named ${JSON.stringify(action.slice(0, 64))} is configured here.`,
-      );
+    const { contract } = actionNamed(this.#deps.actions, action);
     return {
       action,
       contractVersion: contract.version,

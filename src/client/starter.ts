@@ -8,6 +8,7 @@
  * 4. A row that has ended answers for itself; the engine is not asked.
  */
 import { randomBytes } from 'node:crypto';
+import { actionNamed } from '../contract/action-named.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { base32 } from '../contract/ids.ts';
 import { LIMITS } from '../contract/limits.ts';
@@ -26,6 +27,7 @@ import { factsOfOutcome, factsOfStart, replayOfRow } from './task-facts.ts';
 import type { TaskFacts } from './task-facts.ts';
 import { isSettled } from './waiter.ts';
 import type { Waiter } from './waiter.ts';
+import { isTerminal } from '../task/outcome.ts';
 
 /** How often a call may find that the task it met has just ended with nothing sent, and go round again. */
 const ROUNDS_MAX = 4;
@@ -63,12 +65,7 @@ export class Starter {
   }
 
   async #plan({ action: name, args, key, principal, attach }: StartRequest): Promise<PlannedOperation> {
-    const action = this.#deps.actions.get(name);
-    if (!action)
-      throw new HoldfastError(
-        'unknown_action',
-        `No action named ${JSON.stringify(name.slice(0, 64))} is configured here.`,
-      );
+    const action = actionNamed(this.#deps.actions, name);
     const planned = planOperation(action, { args, principal, key, attach, hashKey: this.#deps.hashKey });
     return underStandingRules(planned, this.#deps.ledger).catch((error: unknown) => {
       // A rule that can not be read allows nothing: a person is asked.
@@ -168,7 +165,7 @@ export class Starter {
       return attached && now.end.effect !== 'none' ? { ...facts, attached } : null;
     }
     // The workflow has returned, only the row lacks the end (committed under onCancel rollback): recorded, it answers.
-    if (isOver(facts) && now !== null) return this.#settle(own, now, attached);
+    if (isTerminal(facts.status) && now !== null) return this.#settle(own, now, attached);
     // Recovered under the next ordinal by that reading: a caller gets the id that goes on.
     return { ...facts, taskId: now?.taskId ?? facts.taskId, attached };
   }
@@ -193,10 +190,6 @@ export class Starter {
     const { facts } = await this.#reader.read(settled.taskId, row.tenant);
     return { ...facts, attached };
   }
-}
-
-function isOver({ status }: TaskFacts): boolean {
-  return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
 function startOf({ plan, input }: PlannedOperation, ordinal: number): PlannedStart {

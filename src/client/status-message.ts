@@ -3,6 +3,7 @@
  * text. An unknown outcome is said in words a model obeys (M1.5): not done, not failed, do not call again.
  */
 import type { AttentionAbout } from '../task/event.ts';
+import { isTerminal } from '../task/outcome.ts';
 import type { EditedFrom, TaskEffect, TaskError, TaskStatus } from '../task/outcome.ts';
 
 export interface StatusFacts {
@@ -81,7 +82,7 @@ function effectText(facts: StatusFacts): string {
 
 function remarks(facts: StatusFacts): string[] {
   const { status } = facts;
-  const isOpen = status !== 'completed' && status !== 'failed' && status !== 'cancelled';
+  const isOpen = !isTerminal(status);
   return [
     ...(isOpen && facts.cancelRequested ? ['Cancel requested; the task ends at its next safe point.'] : []),
     ...(status === 'completed' && facts.cancelRequested

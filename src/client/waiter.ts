@@ -12,6 +12,7 @@ import type { Hint } from './hints.ts';
 import type { Reader } from './reader.ts';
 import { factsOfOutcome } from './task-facts.ts';
 import type { TaskFacts } from './task-facts.ts';
+import { isTerminal } from '../task/outcome.ts';
 
 export interface WaitOptions {
   timeoutMs: number;
@@ -106,7 +107,7 @@ export class Waiter {
     if (options.onChange !== undefined || wake.kind === 'result') return true;
     if (wake.kind !== 'hint') return this.#isNewInLedger(taskId, isSlow);
     const { status } = wake.hint;
-    return status === undefined || MAY_WAIT_FOR_PERSON.has(status) || isEnd(status);
+    return status === undefined || MAY_WAIT_FOR_PERSON.has(status) || isTerminal(status);
   }
 
   /**
@@ -143,12 +144,7 @@ export class Waiter {
 
 /** Waiting longer moves nothing: the task has ended, or a person is asked (and no cancel will end that in a moment). */
 export function isSettled({ status, approval, cancelRequested }: TaskFacts): boolean {
-  return isEnd(status) || status === 'needs_attention' || (approval !== null && !cancelRequested);
-}
-
-/** The row has its end before the workflow says so: it answers at once, while the engine is still being told. */
-function isEnd(status: string | undefined): boolean {
-  return status === 'completed' || status === 'failed' || status === 'cancelled';
+  return isTerminal(status) || status === 'needs_attention' || (approval !== null && !cancelRequested);
 }
 
 /** Everything that may wake one wait. */

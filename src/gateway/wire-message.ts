@@ -19,7 +19,7 @@ export type MessageVerdict =
   /** `id` as far as it could be read; null for a batch, or where the id itself is what can't be kept. */
   | { kind: 'inexact'; id: string | number | null; issue: InexactValue };
 
-/** Set by this file alone; a client that sets it has its own call refused. */
+/** Set by this file alone; a client that sets it, to whatever, has its own call refused. */
 const INEXACT_META = 'holdfast/inexact';
 const ARGUMENTS = '/params/arguments';
 
@@ -39,7 +39,18 @@ export function readMessage(text: string, depthMax: number): MessageVerdict {
 /** Throws `invalid_arguments` when `readMessage` found the arguments of this request inexact. */
 export function refuseInexact(meta: Readonly<Record<string, unknown>>): void {
   const issue = meta[INEXACT_META];
-  if (issue !== undefined) throw inexactArguments([issue as InexactValue]);
+  if (issue !== undefined) throw inexactArguments([isIssue(issue) ? issue : FOREIGN_ISSUE]);
+}
+
+const FOREIGN_ISSUE: InexactValue = {
+  path: '',
+  message: `_meta["${INEXACT_META}"] is set by the gateway alone`,
+  expected: 'a call without it',
+};
+
+function isIssue(value: unknown): value is InexactValue {
+  const { path, message, expected } = Object(value) as Partial<Record<keyof InexactValue, unknown>>;
+  return [path, message, expected].every((each) => typeof each === 'string');
 }
 
 function markArguments(parsed: Json, issue: InexactValue): MessageVerdict | null {

@@ -114,6 +114,11 @@ export type OpenStatus =
   | 'needs_attention';
 export type TaskStatus = OpenStatus | TerminalStatus;
 
+/** Ended: nothing follows. */
+export function isTerminal(status: string | undefined): status is TerminalStatus {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
 /** S4.2: an approver changed the arguments; what was executed, or is to be, is not what the call asked for. */
 export interface EditedFrom {
   /** Fingerprint of the arguments as the call had them. */

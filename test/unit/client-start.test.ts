@@ -397,3 +397,20 @@ describe('while the ledger is away', () => {
     expect((await errorOf(client.get(taskId, eve))).code).toBe('task_not_found');
   });
 });
+
+describe('a program that calls it wrong', () => {
+  test.each([5, null, undefined, {}, 'no such'])('is told that no action has the name %j', async (action) => {
+    const error = await errorOf(newClient().start({ ...call, action: action as string }));
+    expect(error.code).toBe('unknown_action');
+  });
+
+  test.each([null, undefined, 'applied', 5, {}, { as: 'done' }])(
+    'is told how a resolution is written, not %j',
+    async (input) => {
+      const { taskId } = await newClient().start(call);
+      const error = await errorOf(newClient().resolve(taskId, ann, input as never));
+      expect(error).toMatchObject({ code: 'invalid_resolution' });
+      expect(error.message).toContain('abandoned');
+    },
+  );
+});

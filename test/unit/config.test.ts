@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { HoldfastError } from '../../src/contract/error.ts';
 import { loadConfig } from '../../worker/config.ts';
 import { configurationReference } from '../../worker/configuration-reference.ts';
@@ -186,6 +187,20 @@ describe('the file', () => {
     const error = await refusal();
     expect(error.code).toBe('invalid_configuration');
     expect(error.message).toContain('the database module is missing');
+    expect(error.message).toContain('holdfast.config.mjs');
+  });
+
+  test('that awaits what never comes is given up, and named', async () => {
+    write('holdfast.config.mjs', `await new Promise(() => undefined); export default { actions: [] };`);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const refused = refusal();
+      while (vi.getTimerCount() === 0) await nextTurn();
+      await vi.advanceTimersByTimeAsync(30_000);
+      expect((await refused).message).toMatch(/holdfast\.config\.mjs[\s\S]*has not settled after 30 s/);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('with a misspelt key or a wrong value is refused', async () => {

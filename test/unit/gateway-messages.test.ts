@@ -34,6 +34,15 @@ describe('a message as text', () => {
     expect(Object.values(metaOf(value))).toEqual([expect.objectContaining({ path })]);
   });
 
+  it.each([5, null, {}, { path: 7 }, 'x'])('a mark of the client’s own, %j, has its call refused', (mark) => {
+    expect(() => refuseInexact({ 'holdfast/inexact': mark })).toThrow(
+      expect.objectContaining({
+        code: 'invalid_arguments',
+        message: expect.stringContaining('is set by the gateway alone') as string,
+      }) as Error,
+    );
+  });
+
   it('keeps what else is in _meta beside the mark', () => {
     const text = call('{"a":1e30}').replace('"name":"t"', '"name":"t","_meta":{"progressToken":5}');
     expect(metaOf((readMessage(text, 100) as { value: unknown }).value)).toMatchObject({ progressToken: 5 });

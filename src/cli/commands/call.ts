@@ -8,6 +8,7 @@ import { withSession } from '../session.ts';
 import type { Session } from '../session.ts';
 import { answerJson, writeAnswer } from '../task-lines.ts';
 import { waitToEnd } from '../wait-to-end.ts';
+import { isTerminal } from '../../task/outcome.ts';
 
 interface CallOptions {
   args: string;
@@ -46,7 +47,7 @@ async function call(report: Report, session: Session, tool: string, given: CallO
   const answer = await ended(session, started, given.wait === true, report);
   report.answer(answerJson(answer), (terminal) => {
     writeAnswer(terminal, answer);
-    if (isOpen(answer))
+    if (!isTerminal(answer.status))
       terminal.write(terminal.paint('dim', `  it goes on: holdfast task watch ${answer.taskId}`));
   });
   return exitCodeOfStatus(answer.status);
@@ -58,15 +59,11 @@ async function ended(
   isPatient: boolean,
   report: Report,
 ): Promise<TaskAnswer> {
-  if (!isOpen(started)) return started;
+  if (isTerminal(started.status)) return started;
   if (isPatient) {
     const after = await waitToEnd(session, started.taskId, report);
     return { ...after, replayed: after.replayed || started.replayed, attached: started.attached };
   }
   const after = await session.client.wait(started.taskId, session.principal, { timeoutMs: GLANCE_MS });
   return { ...after, replayed: after.replayed || started.replayed, attached: started.attached };
-}
-
-function isOpen({ status }: TaskAnswer): boolean {
-  return status !== 'completed' && status !== 'failed' && status !== 'cancelled';
 }

@@ -19,6 +19,7 @@ import type { CleanRun } from './forge.ts';
 import { approver, yesTo } from './people.ts';
 import type { Part } from './scripts.ts';
 import type { Terms } from './terms.ts';
+import { isTerminal } from '../../task/outcome.ts';
 
 /** What a scene is played with. */
 export interface Props {
@@ -42,7 +43,6 @@ export interface Props {
 const LOOK_MS = 50;
 /** Longer than a retry that was not held back would wait. */
 const HOLD_MS = 750;
-const TERMINAL = ['completed', 'failed', 'cancelled'];
 
 export class Scene {
   readonly props: Props;
@@ -118,7 +118,7 @@ export class Scene {
     const deadline = Date.now() + patienceMs;
     for (;;) {
       const detail = await client.detail(this.taskId, principal);
-      if (isSo(detail) || TERMINAL.includes(detail.status)) return detail;
+      if (isSo(detail) || isTerminal(detail.status)) return detail;
       if (Date.now() > deadline) throw new Error(`it is still ${detail.status}`);
       await sleep(LOOK_MS);
     }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeadline } from '../../../client/engine-error.ts';
 import type { TaskAnswer, TaskDetail } from '../../../client/task-client.ts';
 import { operationIdOf, rollbackOperationId } from '../../../contract/ids.ts';
+import { isTerminal } from '../../../task/outcome.ts';
 import type { TaskEffect } from '../../../task/outcome.ts';
 import { yesTo } from '../people.ts';
 import type { Scene } from '../scene.ts';
@@ -18,7 +19,6 @@ const QUERY_MS = 3_000;
 const QUERIES_MAX = 5;
 /** More approvals than that are no procedure's. */
 const ASKED_MAX = 100;
-const TERMINAL = ['completed', 'failed', 'cancelled'];
 
 /** What a procedure's task says of a step. */
 export interface StepSaid {
@@ -91,7 +91,7 @@ export class ProcedureScene {
   async until(isSo: (detail: TaskDetail) => boolean): Promise<TaskDetail> {
     for (;;) {
       const detail = await this.scene.until((each) => isSo(each) || each.status === 'awaiting_approval');
-      if (isSo(detail) || TERMINAL.includes(detail.status)) return detail;
+      if (isSo(detail) || isTerminal(detail.status)) return detail;
       await this.#approve(detail);
       await sleep(LOOK_MS);
     }
@@ -103,7 +103,7 @@ export class ProcedureScene {
     await sleep(HOLD_MS);
     const { client, principal } = this.scene.props;
     const { status } = await client.get(this.scene.taskId, principal);
-    this.scene.expect(!TERMINAL.includes(status), `it went on while it was interrupted: ${status}`);
+    this.scene.expect(!isTerminal(status), `it went on while it was interrupted: ${status}`);
     for (const step of steps) {
       const { execute } = this.partOf(this.operationIdOf(step)).calls;
       this.scene.expect(execute === undefined, `step ${step.step} began while it was interrupted`);
