@@ -25,7 +25,7 @@ afterAll(async () => {
   await system.close();
 });
 
-it('500 clients lose their gateway in the midst of their calls: all are served by the next one, each effect once, and there is no second outage [M6.3]', async () => {
+it('500 clients lose their gateway in the midst of their calls: all are served by the next one, each effect once, and there is no second outage [M6.3] [mode 13]', async () => {
   const taskQueue = unique('restart');
   const store = await system.store('sqlite');
   await system.worker(store, { taskQueue }).ready();

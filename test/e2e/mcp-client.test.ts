@@ -185,7 +185,7 @@ describe.each(['modern', 'legacy'] as const)('tasks of a %s server', (era) => {
 });
 
 describe('a watch', () => {
-  it('outlives the gateway: its filter is restored with what is still open, what happened meanwhile is read, and no state is told twice [M6.3]', async () => {
+  it('outlives the gateway: its filter is restored with what is still open, what happened meanwhile is read, and no state is told twice [M6.3] [mode 12]', async () => {
     const { client, proxy, driven, replace } = await overHttp('modern');
     for (const to of ['ann', 'bob']) driven.starts.push(await startTransfer(driven, to));
     const [ann, bob] = ['task_1', 'task_2'];

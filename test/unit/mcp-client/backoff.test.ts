@@ -73,7 +73,7 @@ function reconnects({ seed, downMs, capacity, random = seededRandom(seed) }: Her
 }
 
 describe('10,000 clients that lost one gateway at one moment', () => {
-  it('come back spread out: never a sixth of them in one window of 100 ms, however long it was gone, and all are served [M6.3]', () => {
+  it('come back spread out: never a sixth of them in one window of 100 ms, however long it was gone, and all are served [M6.3] [mode 13]', () => {
     const cases = fc.record({ seed: fc.integer(), downMs: fc.integer({ min: 2_000, max: 60_000 }) });
     const cause = (given: { seed: number; downMs: number }) => {
       const { served, peak, backMs } = reconnects({ ...given, capacity: 2_000 });
