@@ -30,6 +30,8 @@ const EDITS_UNDER_WAY_MAX = 10;
 export interface DecisionRoute {
   /** Null: nothing of that name is there. */
   taskOf(callId: string): { journal: Journal; run: TaskRun } | null;
+  /** Of a step that has not begun: held or refused; null where none of that name is to come. Absent: nothing is to come. */
+  early?(decision: DecisionMessage): Omit<DecisionReply, 'status'> | null;
   status(): string;
   /** Journals a message that is about nothing that is there. */
   ignore(code: 'invalid_decision' | 'not_open'): void;
@@ -57,6 +59,12 @@ export function answerDecisions(route: DecisionRoute): void {
   setHandler(decideUpdate, (message) => decide(route, message));
 }
 
+/** A decision that came before its step began (S4.3). */
+export function handOver(journal: Journal, decision: DecisionMessage): void {
+  const judgement = judgeDecision(journal.state, decision, Date.now());
+  if (judgement.kind === 'answered') conclude(journal, decision, judgement);
+}
+
 /** A decision that was held until its approval opened. */
 export function judgeHeld(journal: Journal, decision: DecisionMessage): void {
   journal.append({ type: 'held_decision_taken', data: { callId: decision.callId } });
@@ -68,7 +76,11 @@ function decide(route: DecisionRoute, message: unknown): DecisionReply | Promise
   const decision = decisionOf(message);
   if (decision === null) return refuse(route, 'invalid_decision', DECISION_SHAPE);
   const task = route.taskOf(decision.callId);
-  if (task === null) return refuse(route, 'not_open', 'No approval of that id belongs to this task.');
+  if (task === null) {
+    const early = route.early?.(decision) ?? null;
+    if (early !== null) return { ...early, status: route.status() };
+    return refuse(route, 'not_open', 'No approval of that id belongs to this task.');
+  }
   const { journal, run } = task;
   const first = firstAnswer(journal.state, decision);
   if (first !== null) return { ...first, status: statusOf(journal.state) };

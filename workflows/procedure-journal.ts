@@ -11,6 +11,7 @@ import type { AuditNote } from '../src/task/activity-api.ts';
 import type { TaskEvent } from '../src/task/event.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { JournalEntry, NewProcedureEvent, ProcedureEvent } from '../src/task/procedure-event.ts';
+import { noteOf } from '../src/task/notes.ts';
 import { reduceProcedure } from '../src/task/procedure-state.ts';
 import type { ProcedureState } from '../src/task/procedure-state.ts';
 import { CARRIED_CHARS_MAX, EVENTS_KEPT, countWithin } from './journal.ts';
@@ -62,7 +63,10 @@ export class ProcedureJournal {
   append(event: NewProcedureEvent): void {
     const whole = { v: 1, seq: this.#seq + 1, at: Date.now(), ...event } as ProcedureEvent;
     this.state = reduceProcedure(this.state, whole);
-    if (NOTED.includes(whole.type)) {
+    if (whole.type === 'decision_held') {
+      const note = noteOf(whole);
+      if (note !== null) this.#pending.push(note);
+    } else if (NOTED.includes(whole.type)) {
       const data: JsonObject = { ...(whole.data as unknown as JsonObject), seq: whole.seq };
       this.#pending.push({ type: whole.type, at: whole.at, data });
     }

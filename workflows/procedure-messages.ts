@@ -1,4 +1,9 @@
 /** How a procedure answers messages: those about all of it here, those about one step by that step's own journal. */
+import { patched } from '@temporalio/workflow';
+import { stepOfCallId } from '../src/task/approval.ts';
+import type { DecisionMessage } from '../src/task/approval.ts';
+import { judgeEarlyDecision } from '../src/task/early-decision.ts';
+import type { EarlyAnswer } from '../src/task/early-decision.ts';
 import { isOver } from '../src/task/phase.ts';
 import { statusOf } from '../src/task/view.ts';
 import { answerDecisions } from './decisions.ts';
@@ -17,18 +22,24 @@ export function answerProcedureMessages(run: ProcedureRun): void {
     resume: (message) => requestResume(run, message),
   });
   answerDecisions({
-    taskOf: (callId) => stepOfCall(run, callId),
+    taskOf: (callId) => run.steps.get(stepOfCallId(callId)) ?? null,
+    early: (decision) => decideEarly(run, decision),
     status: () => statusOf(run.view()),
-    ignore: (code) => {
-      if (!isOver(run.state))
-        run.journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
-    },
+    ignore: (code) => ignore(run, code),
   });
 }
 
-/** `stepId#cycle`, where a stepId may itself be `stepId#n`. */
-function stepOfCall(run: ProcedureRun, callId: string): ProcedureStep | null {
-  return run.steps.get(callId.replace(/#\d+$/, '')) ?? null;
+/** S4.3: a step that has not begun may still be asked about. Runs that refused one go on as they began. */
+function decideEarly(run: ProcedureRun, decision: DecisionMessage): EarlyAnswer['reply'] | null {
+  const early = judgeEarlyDecision(run.state, decision);
+  if (early === null || !patched('decisions-before-steps')) return null;
+  if (early.isHeld) run.journal.append({ type: 'decision_held', data: { decision } });
+  else if (!early.reply.accepted) ignore(run, early.reply.code);
+  return early.reply;
+}
+
+function ignore(run: ProcedureRun, code: string): void {
+  if (!isOver(run.state)) run.journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
 }
 
 /** S7.4, S6.3: what is under way ends before its effect or is undone. A second cancel changes nothing. */

@@ -16,11 +16,12 @@ import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
 import { isOver } from '../src/task/phase.ts';
-import { isStopped } from '../src/task/procedure-state.ts';
+import { heldFor, isStopped } from '../src/task/procedure-state.ts';
 import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
 import { returnedEnd, stoppedEnd, viewOf } from '../src/task/procedure-view.ts';
 import type { TaskState } from '../src/task/state.ts';
 import { outcomeOf, statusOf } from '../src/task/view.ts';
+import { handOver } from './decisions.ts';
 import { isHistoryLong } from './history.ts';
 import { enterInbox, leaveInbox } from './inbox.ts';
 import { ProcedureItems } from './procedure-items.ts';
@@ -84,6 +85,7 @@ export class ProcedureRun {
   begin(step: string, start: Omit<StepStart, 'key' | 'principal' | 'parent'>, fingerprint: string): void {
     const plan = this.#plan();
     const { taskId, ordinal, interrupted } = this.state;
+    const early = heldFor(this.state, step);
     this.journal.append({ type: 'step_opened', data: { step, action: start.action, fingerprint } });
     const whole: StepStart = {
       ...start,
@@ -94,6 +96,7 @@ export class ProcedureRun {
     const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#showInInbox);
     this.steps.set(step, begun);
     if (interrupted) begun.journal.append({ type: 'interrupted', data: { by: 'procedure' } });
+    for (const decision of early) handOver(begun.journal, decision);
     this.#go(begun);
   }
 

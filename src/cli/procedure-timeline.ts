@@ -40,6 +40,7 @@ export function procedureLine(entry: JournalEntry): [what: string, detail: strin
       return ['undone', ''];
     case 'end_scheduled':
       return ['ending', event.data.end.cause];
+    case 'decision_held':
     case 'cancel_requested':
     case 'interrupted':
     case 'resumed':

@@ -97,6 +97,11 @@ export function callIdOf(cycle: number, stepId: string = ACTION_STEP): string {
   return `${stepId}#${cycle}`;
 }
 
+/** The step that a callId names: all before its cycle, since a stepId may itself be `stepId#n`. */
+export function stepOfCallId(callId: string): string {
+  return callId.replace(/#\d+$/, '');
+}
+
 /** The number of the approval that a callId names; null when it can name none of this task or step. */
 export function cycleOf(callId: string, stepId: string = ACTION_STEP): number | null {
   const prefix = `${stepId}#`;

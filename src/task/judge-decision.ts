@@ -124,7 +124,8 @@ function judgeEarly(state: TaskState, decision: DecisionMessage, cycle: number):
   };
 }
 
-function hasRoom(held: readonly DecisionMessage[]): boolean {
+/** Whether so many may be held: they cross continue-as-new. */
+export function hasRoom(held: readonly DecisionMessage[]): boolean {
   return held.length <= HELD_DECISIONS_MAX && JSON.stringify(held).length <= HELD_CHARS_MAX;
 }
 

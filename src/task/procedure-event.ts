@@ -1,3 +1,4 @@
+import type { DecisionMessage } from './approval.ts';
 import type { TaskEvent } from './event.ts';
 import type { Json } from './json.ts';
 import type { StoredResult, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
@@ -37,6 +38,8 @@ export interface ProcedureEventData {
   procedure_failed: { cause: TerminalCause; error: TaskError };
   /** The code asked to go on from the top with another input; what was finished is forgotten, what can be undone is not. */
   procedure_restarted: { runs: number };
+  /** For a step that has not begun (S4.3); handed to it when it begins. */
+  decision_held: { decision: DecisionMessage };
   cancel_requested: { by: string; reason?: string };
   interrupted: { by: string; reason?: string };
   resumed: { by: string };

@@ -10,6 +10,8 @@
  * 3. The first reason to stop stands. Once stopped, no step is begun.
  * 4. A use of a stepId is counted for good: `stepId#n` never names two steps (S1.2).
  */
+import { stepOfCallId } from './approval.ts';
+import type { DecisionMessage } from './approval.ts';
 import type { ItemOutcome, ProcedureEvent, ProcedureEventData, UndoReason } from './procedure-event.ts';
 import type { Json } from './json.ts';
 import type { StoredResult, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
@@ -59,6 +61,8 @@ export interface ProcedureState {
   usesBefore: Record<string, number>;
   /** Outcomes so far. */
   outcomes: number;
+  /** For steps that have not begun (S4.3), oldest first; absent where there were none. */
+  heldDecisions?: DecisionMessage[];
   /** Oldest first. */
   committed: string[];
   /** Why the code goes no further. */
@@ -120,6 +124,8 @@ function changes(state: ProcedureState, event: ProcedureEvent): Partial<Procedur
     case 'procedure_started':
     case 'message_ignored':
       return {};
+    case 'decision_held':
+      return { heldDecisions: [...(state.heldDecisions ?? []), event.data.decision] };
     case 'end_scheduled':
       return { phase: { kind: 'finished', end: event.data.end, result: null, replayed: false } };
     case 'procedure_planned': {
@@ -184,7 +190,7 @@ function begun(
   switch (event.type) {
     case 'step_opened': {
       const { action, fingerprint } = event.data;
-      return { uses, items: [...state.items, { ...item, action, fingerprint }] };
+      return { uses, items: [...state.items, { ...item, action, fingerprint }], ...handedOver(state, step) };
     }
     case 'child_started': {
       const { procedure, fingerprint } = event.data;
@@ -195,6 +201,18 @@ function begun(
     default:
       return event satisfies never;
   }
+}
+
+/** Decisions that a step is handed when it begins (S4.3). */
+export function heldFor({ heldDecisions = [] }: ProcedureState, step: string): DecisionMessage[] {
+  return heldDecisions.filter(({ callId }) => stepOfCallId(callId) === step);
+}
+
+/** What was held for a step is its own from its beginning. */
+function handedOver(state: ProcedureState, step: string): Partial<ProcedureState> {
+  const held = heldFor(state, step);
+  if (held.length === 0) return {};
+  return { heldDecisions: (state.heldDecisions ?? []).filter((decision) => !held.includes(decision)) };
 }
 
 function told(state: ProcedureState, step: string, outcome: ItemOutcome): Partial<ProcedureState> {

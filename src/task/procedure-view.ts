@@ -99,7 +99,7 @@ export function viewOf(state: ProcedureState, steps: readonly TaskState[]): Task
     inDoubt: !isOver(state) && steps.some((step) => effectOf(step) !== 'none'),
     cancelRequested: state.cancelRequested,
     interrupted: state.interrupted,
-    answers: steps.flatMap(({ answers }) => answers),
+    answers: [...heldAnswers(state), ...steps.flatMap(({ answers }) => answers)],
     end: state.end,
     result: state.result,
     replayed: state.replayed,
@@ -118,6 +118,13 @@ function othersOf(
     return focus === undefined || approval === null || rule === null ? [] : [{ approval, rule }];
   });
   return others.length > 0 ? { otherApprovals: others } : {};
+}
+
+/** The first answers to decisions that no step has taken over yet. */
+function heldAnswers({ heldDecisions = [] }: ProcedureState): TaskState['answers'] {
+  return heldDecisions.flatMap(({ decisionId }) =>
+    decisionId === undefined ? [] : [{ decisionId, accepted: true, code: 'held' as const }],
+  );
 }
 
 function isPersonAwaited({ phase }: TaskState): boolean {

@@ -4,7 +4,8 @@
  */
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { defineAction, defineProcedure, implementAction } from '../../src/index.ts';
+import { ActionFailure, defineAction, defineProcedure, implementAction } from '../../src/index.ts';
+import { fingerprintOf } from '../../src/contract/fingerprint.ts';
 import type { HoldfastClient } from '../../src/client/index.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import type { TestServer } from '../../src/testing/index.ts';
@@ -15,7 +16,17 @@ import { ANN, BOSS, ProcedureStage, until } from '../support/procedure-stage.ts'
 type ProcedurePath = (stage: ProcedureStage) => Promise<string>;
 
 export const PROCEDURES_CODE = fileURLToPath(new URL('./procedures.ts', import.meta.url));
-const NAMES = ['trip', 'parallel_trip', 'asked_trip', 'tour', 'race', 'with_child', 'chosen_trip', 'patrol'];
+const NAMES = [
+  'trip',
+  'parallel_trip',
+  'asked_trip',
+  'tour',
+  'race',
+  'with_child',
+  'chosen_trip',
+  'patrol',
+  'undecided_trip',
+];
 const contractOf = (name: string, run: '30d' | '30s' = '30d') =>
   defineProcedure({ name, description: 'A recorded procedure.', input: z.looseObject({}), run });
 
@@ -32,10 +43,28 @@ const chooses = implementAction(
   { execute: () => Promise.resolve({ name: `choice ${Math.random()}` }) },
 );
 
+/** Never has anything to say. */
+const hesitates = implementAction(
+  defineAction({
+    name: 'hesitate',
+    version: 1,
+    description: 'Chooses nothing.',
+    input: z.object({}),
+    output: z.object({ name: z.string() }),
+    effect: 'safe',
+    retry: { initialInterval: '50ms', maximumInterval: '50ms' },
+    decision: { asksMax: 2, interval: '100ms' },
+  }),
+  {
+    execute: () =>
+      Promise.reject(new ActionFailure({ kind: 'notApplied', code: 'undecided', message: 'not yet' })),
+  },
+);
+
 export function openProcedureStage(server: 'local' | TestServer): Promise<ProcedureStage> {
   const contracts = [...NAMES.map((name) => contractOf(name)), contractOf('late_trip', '30s')];
   const procedures = { code: PROCEDURES_CODE, contracts };
-  return ProcedureStage.open({ server, actions: [...bookActions, chooses], procedures });
+  return ProcedureStage.open({ server, actions: [...bookActions, chooses, hesitates], procedures });
 }
 
 function straight(action: string, args = {}): ProcedurePath {
@@ -58,6 +87,21 @@ function onceWaiting(
     return taskId;
   };
 }
+
+/** The hotel of an asked trip is decided about while its flight is still being booked. */
+const decidedEarly =
+  (decision: object): ProcedurePath =>
+  async (stage) => {
+    const [asked, gate] = [deferred(), deferred()];
+    const book = useBook(newBook());
+    book.gates.set('flight', gate.promise);
+    book.onAsked = (name) => name === 'flight' && asked.resolve();
+    const taskId = await stage.start('asked_trip');
+    await asked.promise;
+    await stage.holdfast.client.decide(taskId, BOSS, { callId: 'hotel#1', ...decision } as never);
+    gate.resolve();
+    return taskId;
+  };
 
 /** `act` runs while the trip's step waits for what `act` is given to call. */
 function duringStep(
@@ -151,6 +195,12 @@ export const PROCEDURE_PATHS: Readonly<Record<string, ProcedurePath>> = {
   'procedure-child': straight('with_child', { fail: false }),
   'procedure-child-undone': straight('with_child', { fail: true }),
   'procedure-decided': straight('chosen_trip'),
+  'procedure-undecided': straight('undecided_trip'),
+  'procedure-approved-early': decidedEarly({
+    kind: 'approve',
+    fingerprint: fingerprintOf('local', 'book_expensive', { name: 'hotel', fails: false }),
+  }),
+  'procedure-rejected-early': decidedEarly({ kind: 'reject' }),
   'procedure-restarted': straight('patrol', { left: 2 }),
   'procedure-deadline': straight('late_trip'),
   'procedure-bare': bare('bare', {}),

@@ -75,6 +75,15 @@ export const chosenTrip = procedure<Actions>('chosen_trip', async (p) => {
   return p.step('booking', 'book', { name });
 });
 
+/** Goes on without a decision that its budget is spent on. */
+export const undecidedTrip = procedure<Actions>('undecided_trip', async (p) => {
+  const { name } = await p.decide('choice', 'hesitate', {}).then(
+    (chosen) => chosen as { name: string },
+    (error: unknown) => ({ name: error instanceof StepFailed ? error.cause : 'whatever' }),
+  );
+  return p.step('booking', 'book', { name });
+});
+
 /** The first turn books, the others only wait. */
 export const patrol = procedure<Actions, { left: number; booked?: boolean }>(
   'patrol',

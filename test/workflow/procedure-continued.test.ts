@@ -1,10 +1,13 @@
 // Procedures that outlive a history: continued as new with undo stack, approvals, timers and answers (S3.6, case 28).
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { fingerprintOf } from '../../src/contract/fingerprint.ts';
 import { findTemporal } from '../../src/embedded/index.ts';
+import { APPROVAL_ACTION } from '../../src/task/approval.ts';
 import { SEARCH_ATTRIBUTE_TYPES, addSearchAttribute } from '../../worker/index.ts';
 import { newBook, useBook } from '../support/book-actions.ts';
 import type { Book } from '../support/book-actions.ts';
+import { deferred } from '../support/deferred.ts';
 import { ANN, BOSS, ProcedureStage, until } from '../support/procedure-stage.ts';
 
 let book: Book;
@@ -61,6 +64,20 @@ describe('on a server that wants histories of 40 events', () => {
     const answer = await stage.ended(taskId);
     expect(answer).toMatchObject({ status: 'completed' });
     expect(book.log).toHaveLength(8);
+  });
+
+  test('a decision for a step that begins many runs later is held over all of them [S3.6, S4.3, case 28] approval', async () => {
+    const gate = deferred();
+    book.gates.set('stop 1', gate.promise);
+    const taskId = await stage.start('tour', { stops: 12 });
+    await until(() => stage.hasStep(taskId, 'stop', 'running'));
+    const policy = { roles: ['boss'], onExpiry: 'remind', expiresIn: '1h' };
+    const fingerprint = fingerprintOf('local', APPROVAL_ACTION, { view: { stops: 12 }, policy });
+    const decision = { kind: 'approve', callId: 'home#1', fingerprint } as const;
+    expect(await stage.holdfast.client.decide(taskId, BOSS, decision)).toMatchObject({ code: 'held' });
+    gate.resolve();
+    expect(await stage.ended(taskId)).toMatchObject({ status: 'completed', result: { stops: 12 } });
+    await until(async () => (await runs(taskId)) > 1);
   });
 
   test('decisions sent while a run continues as new are not lost [S3.6, case 28] approval', async () => {
