@@ -11,7 +11,6 @@
  */
 import { allHandlersFinished, condition } from '@temporalio/workflow';
 import type { StepStart } from '../src/task/activity-api.ts';
-import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
@@ -23,13 +22,13 @@ import type { TaskState } from '../src/task/state.ts';
 import { outcomeOf, statusOf } from '../src/task/view.ts';
 import { handOver } from './decisions.ts';
 import { isHistoryLong } from './history.ts';
-import { enterInbox, leaveInbox } from './inbox.ts';
+import { ProcedureInbox } from './procedure-inbox.ts';
 import { ProcedureItems } from './procedure-items.ts';
 import { ProcedureJournal } from './procedure-journal.ts';
 import type { ProcedureJournalSnapshot } from './procedure-journal.ts';
+import { ProcedureLedger } from './procedure-ledger.ts';
 import { ProcedureStep } from './procedure-step.ts';
 import type { StepSnapshot } from './procedure-step.ts';
-import { ledgerActivities, pauseForLedger, procedureLedgerActivities } from './steps.ts';
 import { NOTES_PENDING_MAX } from './task-loop.ts';
 
 export interface ProcedureSnapshot {
@@ -43,17 +42,19 @@ export class ProcedureRun {
   readonly items: ProcedureItems;
   /** Of those that are under way, have an effect, or were begun in this run. */
   readonly steps = new Map<string, ProcedureStep>();
+  readonly #inbox: ProcedureInbox;
+  readonly #ledger: ProcedureLedger;
   #underWay = 0;
-  #flushesLostInARow = 0;
-  #isInInbox: boolean;
   #defect: { error: unknown } | null = null;
 
   constructor(start: ProcedureSnapshot | Extract<NewProcedureEvent, { type: 'procedure_started' }>) {
     const carried = 'journal' in start ? start : null;
     this.journal = new ProcedureJournal(carried?.journal ?? (start as never), () => this.#toldStatus());
-    this.#isInInbox = carried?.isInInbox ?? false;
+    const journals = () => [...this.steps.values()].map(({ journal }) => journal);
+    this.#inbox = new ProcedureInbox(carried?.isInInbox ?? false, journals, () => this.view());
+    this.#ledger = new ProcedureLedger(this.journal, () => this.#plan());
     for (const [name, step] of Object.entries(carried?.steps ?? {}))
-      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#showInInbox));
+      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#inbox.show));
     const isHeld = (): boolean => isStopped(this.state) || this.state.interrupted || isHistoryLong();
     this.items = new ProcedureItems(() => this.state, isHeld, this.fail);
   }
@@ -93,7 +94,7 @@ export class ProcedureRun {
       principal: plan.principal,
       parent: plan.operationId,
     };
-    const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#showInInbox);
+    const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#inbox.show);
     this.steps.set(step, begun);
     if (interrupted) begun.journal.append({ type: 'interrupted', data: { by: 'procedure' } });
     for (const decision of early) handOver(begun.journal, decision);
@@ -150,34 +151,14 @@ export class ProcedureRun {
       const steps = this.stepStates;
       const end = phase.kind === 'returned' ? returnedEnd(steps) : stoppedEnd(this.state, steps);
       this.journal.append({ type: 'end_scheduled', data: { end } });
-      await this.#recordEnd(result);
+      await this.#ledger.recordEnd(result);
     } else if (phase.kind === 'finished') {
       const { end, replayed } = phase;
       this.journal.append({ type: 'task_ended', data: { end, result: phase.result, replayed } });
     }
-    this.#leaveInbox();
+    this.#inbox.leave();
     await condition(allHandlersFinished);
     return outcomeOf(this.view());
-  }
-
-  async #recordEnd(result: Json): Promise<void> {
-    for (let failures = 0; ; failures += 1) {
-      const { phase, taskId, ordinal } = this.state;
-      if (phase.kind !== 'finished') throw new Error('an end is recorded that was not scheduled');
-      const journal = this.journal.unaudited();
-      const request = { plan: this.#plan(), taskId, ordinal, end: phase.end, result, journal };
-      const answer = await procedureLedgerActivities.endProcedure(request).catch(() => null);
-      if (answer === null) {
-        await pauseForLedger(failures);
-        continue;
-      }
-      this.journal.audited(journal);
-      if (this.journal.pendingCount > 0 && answer.kind === 'ended') continue;
-      const end = answer.kind === 'ended' ? answer.end : phase.end;
-      const kept = answer.kind === 'ended' ? answer.result : null;
-      this.journal.append({ type: 'task_ended', data: { end, result: kept, replayed: false } });
-      return;
-    }
   }
 
   /** Wakes on `isDue`, and meanwhile hands the audit what came together. */
@@ -203,28 +184,15 @@ export class ProcedureRun {
     return {
       journal: this.journal.snapshot(),
       steps: Object.fromEntries(kept.map((step) => [step.name, step.snapshot()])),
-      isInInbox: this.#isInInbox,
+      isInInbox: this.#inbox.isIn,
     };
   }
 
   async #flush(): Promise<void> {
-    const notes = this.journal.unaudited();
-    const { plan, taskId } = this.state;
-    if (plan === null) return;
+    if (this.state.plan === null) return;
     this.#underWay += 1;
-    const isTaken = await ledgerActivities
-      .recordNotes({ plan, taskId, journal: notes })
-      .then(() => true)
-      .catch(() => false)
-      .finally(() => (this.#underWay -= 1));
-    if (isTaken) {
-      this.#flushesLostInARow = 0;
-      this.journal.audited(notes);
-      return;
-    }
-    const lostBefore = this.#flushesLostInARow;
-    this.#flushesLostInARow += 1;
-    await pauseForLedger(lostBefore);
+    const isTaken = await this.#ledger.record().finally(() => (this.#underWay -= 1));
+    if (!isTaken) await this.#ledger.pause();
   }
 
   #go(step: ProcedureStep): void {
@@ -275,20 +243,6 @@ export class ProcedureRun {
   #plan(): Plan {
     if (this.state.plan === null) throw new Error('the procedure has no plan yet');
     return this.state.plan;
-  }
-
-  readonly #showInInbox = (journal: ProcedureStep['journal'], isWaiting: boolean): void => {
-    journal.isInInbox = isWaiting;
-    const isAnyWaiting = [...this.steps.values()].some((step) => step.journal.isInInbox);
-    if (isAnyWaiting && !this.#isInInbox) {
-      enterInbox(this.view());
-      this.#isInInbox = true;
-    } else if (!isAnyWaiting) this.#leaveInbox();
-  };
-
-  #leaveInbox(): void {
-    if (this.#isInInbox) leaveInbox();
-    this.#isInInbox = false;
   }
 
   /** An end is told once the ledger has it: who hears of it reads it there. */
