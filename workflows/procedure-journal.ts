@@ -33,6 +33,7 @@ const NOTED: readonly ProcedureEvent['type'][] = [
   'interrupted',
   'resumed',
   'message_ignored',
+  'sla_missed',
   'undo_started',
 ];
 

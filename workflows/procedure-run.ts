@@ -15,10 +15,10 @@ import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
 import { isOver } from '../src/task/phase.ts';
-import { heldFor, isStopped } from '../src/task/procedure-state.ts';
+import { heldFor, isStopped, slaAlertDue, slaDueAtOf } from '../src/task/procedure-state.ts';
 import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
 import { returnedEnd, stoppedEnd, viewOf } from '../src/task/procedure-view.ts';
-import type { TaskState } from '../src/task/state.ts';
+import type { AlertDue, TaskState } from '../src/task/state.ts';
 import { outcomeOf, statusOf } from '../src/task/view.ts';
 import { handOver } from './decisions.ts';
 import { isHistoryLong } from './history.ts';
@@ -27,6 +27,7 @@ import { ProcedureItems } from './procedure-items.ts';
 import { ProcedureJournal } from './procedure-journal.ts';
 import type { ProcedureJournalSnapshot } from './procedure-journal.ts';
 import { ProcedureLedger } from './procedure-ledger.ts';
+import { watchProcedureSla } from './procedure-sla.ts';
 import { ProcedureStep } from './procedure-step.ts';
 import type { StepSnapshot } from './procedure-step.ts';
 import { NOTES_PENDING_MAX } from './task-loop.ts';
@@ -81,7 +82,11 @@ export class ProcedureRun {
     for (const step of this.steps.values()) if (!this.#isTold(step)) this.#go(step);
     for (const item of this.state.items)
       if (item.kind === 'sleep' && item.order === null) this.#waitOut(item);
+    if (slaDueAtOf(this.state) !== null || slaAlertDue(this.state) !== null)
+      watchProcedureSla(this).catch(this.fail);
   }
+
+  readonly recordAlert = (alert: AlertDue): Promise<boolean> => this.#record(alert);
 
   begin(step: string, start: Omit<StepStart, 'key' | 'principal' | 'parent'>, fingerprint: string): void {
     const plan = this.#plan();
@@ -145,6 +150,7 @@ export class ProcedureRun {
 
   /** Writes the end; tried until the ledger takes it (S1.5, S10.3). */
   async end(): Promise<TaskOutcome> {
+    if (slaAlertDue(this.state) !== null) await this.#until(() => slaAlertDue(this.state) === null);
     const { phase } = this.state;
     const result = phase.kind === 'returned' ? phase.result : null;
     if (!isOver(this.state)) {
@@ -189,10 +195,14 @@ export class ProcedureRun {
   }
 
   async #flush(): Promise<void> {
-    if (this.state.plan === null) return;
+    if (this.state.plan !== null) await this.#record();
+  }
+
+  async #record(alert?: AlertDue): Promise<boolean> {
     this.#underWay += 1;
-    const isTaken = await this.#ledger.record().finally(() => (this.#underWay -= 1));
+    const isTaken = await this.#ledger.record(alert).finally(() => (this.#underWay -= 1));
     if (!isTaken) await this.#ledger.pause();
+    return isTaken;
   }
 
   #go(step: ProcedureStep): void {

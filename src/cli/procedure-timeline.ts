@@ -41,6 +41,8 @@ export function procedureLine(entry: JournalEntry): [what: string, detail: strin
     case 'end_scheduled':
       return ['ending', event.data.end.cause];
     case 'decision_held':
+    case 'sla_missed':
+    case 'alert_recorded':
     case 'cancel_requested':
     case 'interrupted':
     case 'resumed':

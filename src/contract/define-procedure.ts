@@ -23,6 +23,8 @@ export interface ProcedureDefinition<Input extends z.ZodObject, Name extends str
   ask?: Question[];
   /** As an action's. */
   tasks?: 'optional' | 'required';
+  /** Business SLA, 1 ms to 365 d: alerts once when the procedure, people's time included, is not over by then; ends nothing. Default none. */
+  sla?: Duration;
 }
 
 /** A procedure's contract, as the configuration takes it. */
@@ -36,7 +38,7 @@ export type ProcedureContract<Input extends z.ZodObject = z.ZodObject, Name exte
 export function defineProcedure<Input extends z.ZodObject, const Name extends string = string>(
   definition: ProcedureDefinition<Input, Name>,
 ): ProcedureContract<Input, Name> {
-  const { name, version = 1, description, input, run = '30d', ask, tasks } = definition;
+  const { name, version = 1, description, input, run = '30d', sla, ask, tasks } = definition;
   const contract = defineAction({
     name,
     version,
@@ -48,7 +50,7 @@ export function defineProcedure<Input extends z.ZodObject, const Name extends st
     rollback: { kind: 'compensate' },
     onCancel: 'rollback',
     verify: { none: 'each of its steps is verified by its own contract' },
-    deadlines: { run },
+    deadlines: { run, ...(sla !== undefined && { sla }) },
     inline: false,
     ...(ask && { ask }),
     ...(tasks && { tasks }),

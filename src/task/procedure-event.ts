@@ -44,6 +44,10 @@ export interface ProcedureEventData {
   interrupted: { by: string; reason?: string };
   resumed: { by: string };
   message_ignored: { message: string; code: string };
+  /** S5.3: the business SLA passed and the procedure is not over. Once. */
+  sla_missed: Record<string, never>;
+  /** The outbox has the alert that was due. */
+  alert_recorded: { type: string };
   /** Committed steps are undone from here on, newest first. `within`: those of a child alone. */
   undo_started: { reason: UndoReason; steps: string[]; within: string | null };
   step_undone: { step: string };

@@ -17,6 +17,7 @@ import type { Json } from './json.ts';
 import type { StoredResult, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
 import { isOver } from './phase.ts';
 import type { Plan } from './plan.ts';
+import type { AlertDue } from './state.ts';
 
 /** A step, sleep or child the code asked for. */
 export interface Item {
@@ -69,6 +70,8 @@ export interface ProcedureState {
   failure: { cause: TerminalCause; error: TaskError } | null;
   cancelRequested: boolean;
   interrupted: boolean;
+  /** S5.3; absent until then. `isAlerted`: the outbox has the alert. */
+  slaMissed?: { at: number; isAlerted: boolean };
   restarts: number;
   end: TaskEnd | null;
   result: StoredResult | null;
@@ -154,6 +157,10 @@ function changes(state: ProcedureState, event: ProcedureEvent): Partial<Procedur
       return isStopped(state) ? {} : { failure: event.data };
     case 'procedure_restarted':
       return { items: [], outcomes: 0, usesBefore: state.uses, restarts: event.data.runs };
+    case 'sla_missed':
+      return { slaMissed: { at: event.at, isAlerted: false } };
+    case 'alert_recorded':
+      return state.slaMissed === undefined ? {} : { slaMissed: { ...state.slaMissed, isAlerted: true } };
     case 'cancel_requested':
       return isOver(state) ? {} : { cancelRequested: true };
     case 'interrupted':
@@ -224,4 +231,17 @@ function told(state: ProcedureState, step: string, outcome: ItemOutcome): Partia
 /** Whether the code goes no further (S6.3). */
 export function isStopped({ phase, failure, cancelRequested }: ProcedureState): boolean {
   return cancelRequested || failure !== null || phase.kind === 'undoing' || isOver({ phase });
+}
+
+/** S5.3: when people are to be alerted that it is not over; null when they were, or nothing was promised. */
+export function slaDueAtOf({ plan, startedAt, slaMissed }: ProcedureState): number | null {
+  const slaMs = plan?.deadlines.slaMs;
+  return slaMs === undefined || slaMissed !== undefined ? null : startedAt + slaMs;
+}
+
+/** The alert that the outbox does not have yet. */
+export function slaAlertDue({ slaMissed }: ProcedureState): AlertDue | null {
+  if (slaMissed === undefined || slaMissed.isAlerted) return null;
+  const message = 'The procedure is not over within its business SLA; it goes on.';
+  return { type: 'sla_missed', message, callId: null, at: slaMissed.at };
 }

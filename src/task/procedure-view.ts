@@ -99,6 +99,7 @@ export function viewOf(state: ProcedureState, steps: readonly TaskState[]): Task
     inDoubt: !isOver(state) && steps.some((step) => effectOf(step) !== 'none'),
     cancelRequested: state.cancelRequested,
     interrupted: state.interrupted,
+    ...(state.slaMissed !== undefined && { slaMissed: true as const }),
     answers: [...heldAnswers(state), ...steps.flatMap(({ answers }) => answers)],
     end: state.end,
     result: state.result,

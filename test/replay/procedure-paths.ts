@@ -27,8 +27,8 @@ const NAMES = [
   'patrol',
   'undecided_trip',
 ];
-const contractOf = (name: string, run: '30d' | '30s' = '30d') =>
-  defineProcedure({ name, description: 'A recorded procedure.', input: z.looseObject({}), run });
+const contractOf = (name: string, deadlines: { run?: '30s'; sla?: '100ms' } = {}) =>
+  defineProcedure({ name, description: 'A recorded procedure.', input: z.looseObject({}), ...deadlines });
 
 /** Answers otherwise each time. */
 const chooses = implementAction(
@@ -62,7 +62,11 @@ const hesitates = implementAction(
 );
 
 export function openProcedureStage(server: 'local' | TestServer): Promise<ProcedureStage> {
-  const contracts = [...NAMES.map((name) => contractOf(name)), contractOf('late_trip', '30s')];
+  const contracts = [
+    ...NAMES.map((name) => contractOf(name)),
+    contractOf('late_trip', { run: '30s' }),
+    contractOf('slow_trip', { sla: '100ms' }),
+  ];
   const procedures = { code: PROCEDURES_CODE, contracts };
   return ProcedureStage.open({ server, actions: [...bookActions, chooses, hesitates], procedures });
 }
@@ -203,6 +207,7 @@ export const PROCEDURE_PATHS: Readonly<Record<string, ProcedurePath>> = {
   'procedure-rejected-early': decidedEarly({ kind: 'reject' }),
   'procedure-restarted': straight('patrol', { left: 2 }),
   'procedure-deadline': straight('late_trip'),
+  'procedure-sla-missed': straight('slow_trip'),
   'procedure-bare': bare('bare', {}),
   'procedure-bare-refused': bare('told-twice', { fail: ['car'] }, async ({ holdfast }) => {
     const call = { action: 'trip', args: {}, key: 'told-twice', principal: ANN };

@@ -101,3 +101,9 @@ export const lateTrip = procedure<Actions>('late_trip', async (p) => {
   await p.sleep('1h');
   return p.step('hotel', 'book', { name: 'hotel' });
 });
+
+/** Takes longer than its contract says that it should. */
+export const slowTrip = procedure<Actions>('slow_trip', async (p) => {
+  await p.sleep('500ms');
+  return p.step('flight', 'book', { name: 'flight' });
+});
