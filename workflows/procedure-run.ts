@@ -186,7 +186,8 @@ export class ProcedureRun {
   }
 
   snapshot(): ProcedureSnapshot {
-    const kept = [...this.steps.values()].filter((step) => !step.isFinished || step.outcomeMatters);
+    // One that ended as the history grew long has not been told yet: the next run tells it.
+    const kept = [...this.steps.values()].filter((step) => !this.#isTold(step) || step.outcomeMatters);
     return {
       journal: this.journal.snapshot(),
       steps: Object.fromEntries(kept.map((step) => [step.name, step.snapshot()])),

@@ -13,7 +13,7 @@ import { z } from 'zod';
 /** What the world saw, in order; the oracle of "once". */
 export interface Book {
   booked: Map<string, string>;
-  /** `book NAME` and `cancel NAME`, as they happened. */
+  /** `book NAME`, `cancel NAME` and `look NAME`, as they happened. */
   log: string[];
   /** Held back until it settles, by name. */
   gates: Map<string, Promise<unknown>>;
@@ -79,7 +79,22 @@ const bookExpensive = defineAction({
   approval: () => ({ roles: ['boss'], expiresIn: '1h' }),
 });
 
+const look = defineAction({
+  name: 'look',
+  version: 1,
+  description: 'Looks whether something is booked.',
+  input: z.object({ name: z.string() }),
+  output: z.object({ isBooked: z.boolean() }),
+  effect: 'safe',
+});
+
 export const bookActions = [
   implementAction(bookIt, handlers),
   implementAction(bookExpensive, handlers),
+  implementAction(look, {
+    execute({ name }) {
+      book.log.push(`look ${name}`);
+      return Promise.resolve({ isBooked: [...book.booked.values()].includes(name) });
+    },
+  }),
 ] as const;

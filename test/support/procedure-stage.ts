@@ -19,6 +19,7 @@ const NAMES = [
   'optional_hotel',
   'hotel_then_car',
   'tour',
+  'survey',
   'race',
   'long_patrol',
   'with_child',

@@ -66,6 +66,16 @@ describe('on a server that wants histories of 40 events', () => {
     expect(book.log).toHaveLength(8);
   });
 
+  test('a step without an effect that ends as the history grows long is told in the next run, and not done again [S3.6]', async () => {
+    const taskId = await stage.start('survey', { looks: 20 });
+    expect(await stage.ended(taskId)).toMatchObject({
+      status: 'completed',
+      result: { looks: 20, booked: 0 },
+    });
+    expect(book.log).toEqual(Array.from({ length: 20 }, (_, index) => `look place ${index + 1}`));
+    await until(async () => (await runs(taskId)) > 2);
+  });
+
   test('a decision for a step that begins many runs later is held over all of them [S3.6, S4.3, case 28] approval', async () => {
     const gate = deferred();
     book.gates.set('stop 1', gate.promise);

@@ -66,6 +66,16 @@ export const tour = procedure<Actions, { stops: number; fail?: boolean }>(
   },
 );
 
+/** Steps without an effect, one after the other. */
+export const survey = procedure<Actions, { looks: number }>('survey', async (p, { looks }) => {
+  let booked = 0;
+  for (let look = 1; look <= looks; look += 1) {
+    const { isBooked } = await p.step('look', 'look', { name: `place ${look}` });
+    if (isBooked) booked += 1;
+  }
+  return { looks, booked };
+});
+
 /** Both at once, and whichever comes first again and again. */
 export const race = procedure<Actions, { turns: number }>('race', async (p, { turns }) => {
   const order: string[] = [];
