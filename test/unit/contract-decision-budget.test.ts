@@ -16,7 +16,7 @@ const asking = (decision?: DecisionDefinition<{ words: number }>) =>
     ...(decision && { decision }),
   });
 const budget = (decision: DecisionDefinition<{ words: number }> | undefined, words = 100) =>
-  decisionBudget(asking(decision) as never, { words });
+  decisionBudget(asking(decision), { words });
 
 describe('the budget of a decision [S3.7]', () => {
   it('is six asks, a second apart, where its contract says nothing', () => {

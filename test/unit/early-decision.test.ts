@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DecisionMessage } from '../../src/task/approval.ts';
 import { judgeEarlyDecision } from '../../src/task/early-decision.ts';
-import type { NewProcedureEvent, ProcedureEvent } from '../../src/task/procedure-event.ts';
+import type { NewProcedureEvent } from '../../src/task/procedure-event.ts';
 import { heldFor, reduceProcedure } from '../../src/task/procedure-state.ts';
 import type { ProcedureState } from '../../src/task/procedure-state.ts';
 import { planOf } from '../support/plans.ts';
@@ -20,9 +20,12 @@ function after(...events: NewProcedureEvent[]): ProcedureState {
     type: 'procedure_started',
     data: { taskId: 't', procedure: 'trip', ordinal: 1, plan: planOf() },
   };
-  const all = [started, ...events].map(
-    (event, index) => ({ v: 1, seq: index + 1, at: index, ...event }) as ProcedureEvent,
-  );
+  const all = [started, ...events].map((event, index) => ({
+    v: 1 as const,
+    seq: index + 1,
+    at: index,
+    ...event,
+  }));
   const state = all.reduce<ProcedureState | null>((before, event) => reduceProcedure(before, event), null);
   if (state === null) throw new Error('no events');
   return state;
