@@ -17,11 +17,14 @@ import { configurationError } from './configuration-error.ts';
 import type { Deployment } from './deployment.ts';
 import { checkKeyPresence } from './key-presence.ts';
 import { checkLedgerUrl } from './ledger-url.ts';
+import { oauthOf } from './oauth-config.ts';
+import type { OAuthConfig } from './oauth-config.ts';
+import type { OAUTH_SETTINGS } from './oauth-settings.ts';
 import { readSettings } from './read-settings.ts';
 import { CONFIG } from './settings.ts';
 import type { SettingName, SettingValue } from './settings.ts';
 
-type Elsewhere = 'databaseUrl' | 'deploymentName' | 'buildId' | 'versioning';
+type Elsewhere = 'databaseUrl' | 'deploymentName' | 'buildId' | 'versioning' | keyof typeof OAUTH_SETTINGS;
 type Settings = { [Name in Exclude<SettingName, Elsewhere>]: SettingValue<Name> };
 
 export interface Config extends Settings {
@@ -38,6 +41,8 @@ export interface Config extends Settings {
   deployment: Deployment | null;
   /** `code` is absolute; null when the file has none. */
   procedures: ConfiguredProcedures | null;
+  /** Null: HTTP takes static tokens, or anyone on this machine. */
+  oauth: OAuthConfig | null;
   /** Who the command line and loopback HTTP act as. */
   principal: Principal;
   temporal: ClientConnectConfig & { namespace: string };
@@ -72,6 +77,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     hmacKey: deriveHmacKey(settings.encryptionKeys),
     actions: file.actions,
     deployment: deploymentOf(deploymentName, buildId, versioning),
+    oauth: oauthOf(settings, file),
     procedures: proceduresOf(file, path === null ? cwd : dirname(path)),
     principal: { tenant: settings.tenant, subject: settings.subject, roles: settings.roles },
     temporal: temporalConfig(env),

@@ -4,54 +4,15 @@
  */
 import { userInfo } from 'node:os';
 import { z } from 'zod';
-import { parseDuration } from '../src/contract/duration.ts';
 import { parseEncryptionKeys } from '../src/client/encryption-keys.ts';
 import { isWebhookUrl, parseWebhookSecret } from './alert-webhook.ts';
-
-interface Setting<Value> {
-  /** The environment variable; it wins over the file. */
-  env: string;
-  /** The key in holdfast.config.ts, dotted; null for what belongs into no file (secrets, who asks). */
-  key: string | null;
-  /** Takes the text of the variable or the value from the file. */
-  schema: z.ZodType<Value>;
-  /** The shape, as an error message says it. */
-  expected: string;
-  fix: string;
-  meaning: string;
-  /** What holds when it is not set, in words. */
-  defaultText: string;
-  default: (() => Value) | null;
-}
-
-const text = z.string().trim().min(1).max(4_096);
-const wholeNumber = (minimum: number, maximum: number) =>
-  z
-    .union([
-      z.number(),
-      z
-        .string()
-        .trim()
-        .regex(/^\d{1,9}$/)
-        .transform(Number),
-    ])
-    .pipe(z.int().min(minimum).max(maximum));
-const duration = (minimumMs: number, maximumMs: number) =>
-  z
-    .union([z.number(), z.string().trim()])
-    .transform((value) => parseDuration(value) ?? Number.NaN)
-    .pipe(z.int().min(minimumMs).max(maximumMs));
-const roles = z
-  .union([z.array(z.string()), z.string().transform((list) => list.split(','))])
-  .transform((list) => list.map((role) => role.trim()).filter((role) => role !== ''))
-  .pipe(z.array(z.string().max(255)).max(100));
+import { OAUTH_SETTINGS } from './oauth-settings.ts';
+import { duration, roles, setting, text, wholeNumber } from './setting.ts';
 
 const webhookSecrets = z
   .string()
   .transform((list) => list.split(',').map(parseWebhookSecret))
   .pipe(z.array(z.instanceof(Uint8Array)).min(1).max(5));
-
-const setting = <Value>(value: Setting<Value>): Setting<Value> => value;
 
 export const CONFIG = {
   stateDir: setting({
@@ -89,8 +50,8 @@ export const CONFIG = {
     key: null,
     schema: text.max(255),
     expected: 'an address or host name to listen on',
-    fix: 'leave it out, or configure `auth.tokens` before listening beyond this machine',
-    meaning: 'Where HTTP listens. Anything but loopback is refused unless the file names who may call.',
+    fix: 'leave it out, or configure `auth` before listening beyond this machine',
+    meaning: 'Where HTTP listens. Anything but loopback is refused unless `auth` says who may call.',
     defaultText: '`127.0.0.1`',
     default: () => '127.0.0.1',
   }),
@@ -216,6 +177,7 @@ export const CONFIG = {
     defaultText: 'none',
     default: () => [],
   }),
+  ...OAUTH_SETTINGS,
   tenant: setting({
     env: 'HOLDFAST_TENANT',
     key: null,

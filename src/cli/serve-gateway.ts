@@ -40,9 +40,11 @@ export async function listen(
 }
 
 function authOf(config: Config): GatewayAuth {
+  const { oauth, principal } = config;
   const tokens = config.file.auth?.tokens;
-  if (tokens === undefined) return { kind: 'loopback', principal: config.principal };
-  return { kind: 'tokens', tokens, stdioPrincipal: config.principal };
+  if (oauth) return { kind: 'oauth', oauth, stdioPrincipal: principal };
+  if (tokens) return { kind: 'tokens', tokens, stdioPrincipal: principal };
+  return { kind: 'loopback', principal };
 }
 
 function definedOf<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {

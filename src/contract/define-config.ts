@@ -11,6 +11,7 @@ import { HoldfastError } from './error.ts';
 import type { Action } from './implement-action.ts';
 import type { ProcedureContract } from './define-procedure.ts';
 import { LIMITS } from './limits.ts';
+import type { OAuthDefinition } from './oauth-definition.ts';
 import { pointerOf } from './pointer.ts';
 
 /** One static bearer token (M7.1), kept as its hash. */
@@ -43,6 +44,12 @@ export type AlertDelivery =
   /** Signed with HOLDFAST_ALERT_WEBHOOK_SECRET (docs/operations.md). */
   | { webhook: { url: string } };
 
+/** Tokens of your own making, or those of an authorization server (`HOLDFAST_OAUTH_…` win over it). */
+export interface AuthDefinition {
+  tokens?: TokenDefinition[];
+  oauth?: OAuthDefinition;
+}
+
 /** A user's procedures: the file with their code, and what callers are promised of each. */
 export interface ConfiguredProcedures {
   /** Path of the file that exports them (`procedure(name, …)` of `holdfast/procedure`); beside the configuration where relative. */
@@ -58,7 +65,8 @@ export interface HoldfastConfig {
   procedures?: ConfiguredProcedures;
   /** Runs once at every start of a worker, before it takes work, with the ledger's database: for the tables of transactional actions. Must be repeatable. */
   setup?(ledger: Kysely<unknown>): Promise<void>;
-  auth?: { tokens: TokenDefinition[] };
+  /** Who may call over HTTP, one of both. Default: anyone on this machine. */
+  auth?: AuthDefinition;
   /** How alerts (S6.5) get to a person's side of the world, one of both. Default: an error line in the log. */
   alerts?: AlertDelivery;
   /** Bounds and waits of the gateway, in the unit the name ends in; docs/limits.md has the defaults. */
@@ -120,6 +128,22 @@ const procedureSchema = z.custom<ProcedureContract>(
   { error: 'write what defineProcedure({…}) answered' },
 );
 
+/** Values are read with the environment (worker/oauth-settings.ts); here only misspelt keys are found. */
+const OAUTH_KEYS = [
+  'issuer',
+  'resource',
+  'audience',
+  'jwksUrl',
+  'jwks',
+  'algorithms',
+  'clockTolerance',
+  'tenantClaim',
+  'subjectClaim',
+  'rolesClaim',
+  'scopes',
+] as const satisfies readonly (keyof OAuthDefinition)[];
+const oauthSchema = z.partialRecord(z.enum(OAUTH_KEYS), z.unknown());
+
 const shapeSchema = z.strictObject({
   actions: z.array(actionSchema).max(LIMITS.actionsMax.value),
   procedures: z
@@ -144,7 +168,12 @@ const shapeSchema = z.strictObject({
         )
         .min(1)
         .max(1_000)
-        .superRefine(checkTokens),
+        .superRefine(checkTokens)
+        .optional(),
+      oauth: oauthSchema.optional(),
+    })
+    .refine(({ tokens, oauth }) => (tokens === undefined) !== (oauth === undefined), {
+      error: 'write either tokens or oauth',
     })
     .optional(),
   alerts: z

@@ -220,9 +220,19 @@ export const ERROR_CODES = {
     action: 'Add the key it was written with to HOLDFAST_ENCRYPTION_KEY, after the newest.',
   },
   unauthorized: {
-    meaning: 'The bearer token is missing or unknown.',
+    meaning: 'The bearer token is missing, or none that is taken here.',
     retryable: false,
-    action: 'Send `Authorization: Bearer …` with a configured token.',
+    action: 'Send `Authorization: Bearer …`; with OAuth, `WWW-Authenticate` says where a token is had.',
+  },
+  forbidden: {
+    meaning: 'The bearer token is genuine and lacks a scope or a claim that is needed here.',
+    retryable: false,
+    action: 'Have the scope or claim that `details` names put into the token by its issuer.',
+  },
+  auth_unavailable: {
+    meaning: 'The keys that tokens are verified with can not be fetched, so nobody can be told from anybody.',
+    retryable: true,
+    action: 'Call again after `Retry-After`; whoever runs the gateway finds the cause in its log.',
   },
   response_overflow: {
     meaning:

@@ -84,3 +84,11 @@ export function checkKey(key: unknown): string {
   if (isLongerThan(key, LIMITS.keyLengthMax.value)) throw refuse('is too long');
   return key;
 }
+
+/** Whether `value` can be a tenant, a subject or a role: storable text of 1 to 255 code points. */
+export const isIdentity = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value !== '' &&
+  !hasLoneSurrogate(value) &&
+  !value.includes('\0') &&
+  !isLongerThan(value, LIMITS.identityLengthMax.value);

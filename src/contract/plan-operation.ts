@@ -11,12 +11,11 @@ import { approvalFor } from './approval-policy.ts';
 import type { ActionContract } from './define-action.ts';
 import { HoldfastError } from './error.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { checkKey, generateKey, lengthPrefixed, operationIdOf } from './ids.ts';
+import { checkKey, generateKey, isIdentity, lengthPrefixed, operationIdOf } from './ids.ts';
 import { handlersPresent } from './implement-action.ts';
 import type { Action } from './implement-action.ts';
 import { LIMITS } from './limits.ts';
 import { hashSensitive } from './redact.ts';
-import { hasLoneSurrogate, isLongerThan } from './text.ts';
 
 export interface PlanRequest {
   /** As sent: validated here. */
@@ -143,18 +142,9 @@ function hiderOf(
 }
 
 const identity = (what: string) =>
-  z
-    .string()
-    .refine(
-      (text) =>
-        text !== '' &&
-        !hasLoneSurrogate(text) &&
-        !text.includes('\0') &&
-        !isLongerThan(text, LIMITS.identityLengthMax.value),
-      {
-        error: `${what}: 1 to ${LIMITS.identityLengthMax.value} characters`,
-      },
-    );
+  z.string().refine(isIdentity, {
+    error: `${what}: 1 to ${LIMITS.identityLengthMax.value} characters`,
+  });
 
 const principalSchema = z.object({
   tenant: identity('tenant'),

@@ -192,10 +192,22 @@ export const httpMessageRefusal = (reason: MessageRefusalReason, facts: RefusedM
   body: messageRefusal(reason, facts),
 });
 
-export const unauthorized = (wwwAuthenticate: string): HttpRefusal => ({
+export const unauthorized = (wwwAuthenticate: string, message: string): HttpRefusal => ({
   status: 401,
   headers: { 'www-authenticate': wwwAuthenticate },
-  body: jsonRpcError(null, SERVER_ERROR, 'unauthorized', ERROR_CODES.unauthorized.meaning),
+  body: jsonRpcError(null, SERVER_ERROR, 'unauthorized', message),
+});
+
+export const forbidden = (wwwAuthenticate: string, message: string, details: JsonObject): HttpRefusal => ({
+  status: 403,
+  headers: { 'www-authenticate': wwwAuthenticate },
+  body: jsonRpcError(null, SERVER_ERROR, 'forbidden', message, details),
+});
+
+export const authUnavailable = (message: string): HttpRefusal => ({
+  status: 503,
+  headers: { 'retry-after': '2' },
+  body: jsonRpcError(null, SERVER_ERROR, 'auth_unavailable', message),
 });
 
 /** 2025-11-25: a client that gets it initializes anew. Whose session it was is not told. */

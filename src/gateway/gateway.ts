@@ -6,17 +6,20 @@
  * a shutdown neither (M5.4), and open calls then still get their task's handle, and listens their end, within `drainMs`.
  */
 import { randomBytes } from 'node:crypto';
-import type { AuthInfo, McpServer, McpServerFactory } from '@modelcontextprotocol/server';
+import type { McpServer, McpServerFactory } from '@modelcontextprotocol/server';
 import type { TaskAnswer, TaskClient } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import type { Principal } from '../task/plan.ts';
-import { createAuthenticate, hostNames } from './auth.ts';
-import type { GatewayAuth } from './auth.ts';
+import { createAuthenticate } from './auth/authenticate.ts';
+import type { GatewayAuth } from './auth/authenticate.ts';
+import { principalOf } from './auth/auth-info.ts';
+import { hostNames } from './auth/host-names.ts';
 import type { Connection } from './caller.ts';
 import { createCatalog } from './catalog.ts';
 import type { Quarantined, ToolLookup } from './catalog.ts';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
+import { createOAuthMetadataRoute } from './http/oauth-metadata.ts';
 import { startHttp } from './http/server.ts';
 import type { HttpOptions, HttpServing } from './http/server.ts';
 import { resolveLimits } from './limits.ts';
@@ -68,7 +71,7 @@ export interface Gateway {
 export function createGateway(options: GatewayOptions): Gateway {
   const { auth, log = silentLog, clock = systemClock } = options;
   const limits = resolveLimits(options.limits);
-  const authenticate = createAuthenticate(auth);
+  const authenticate = createAuthenticate(auth, log);
   const shutdown = new AbortController();
   const openCalls = createOpenCalls(clock);
   const catalog = createCatalog(options.tools, RESERVED_NAMES);
@@ -101,6 +104,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           mayBlock: (tool) => mayBlock(catalog.find(tool)),
           authenticate,
           hostNames: names,
+          publicRoutes: auth.kind === 'oauth' ? [createOAuthMetadataRoute(auth.oauth)] : [],
           limits,
           clock,
           log,
@@ -130,13 +134,6 @@ export function createGateway(options: GatewayOptions): Gateway {
 
 /** Whoever calls a tool that needs the Tasks extension is answered within `inlineWaitMs`, or refused. */
 const mayBlock = (tool: ToolLookup): boolean => tool.kind !== 'action' || tool.spec.needsTasks !== true;
-
-/** Put there for every request that was authenticated; no other gets as far as the MCP server. */
-function principalOf(authInfo: AuthInfo | undefined): Principal {
-  const principal = authInfo?.extra?.principal as Principal | undefined;
-  if (!principal) throw new Error('an unauthenticated request reached the MCP server');
-  return principal;
-}
 
 function stdioPrincipal(auth: GatewayAuth): Principal {
   const principal = auth.kind === 'loopback' ? auth.principal : auth.stdioPrincipal;

@@ -1,7 +1,9 @@
 /** `holdfast/gateway`: MCP over stdio and Streamable HTTP in front of durable tasks (docs in gateway.ts). */
 export { createGateway } from './gateway.ts';
 export type { Gateway, GatewayOptions } from './gateway.ts';
-export type { GatewayAuth, StaticToken } from './auth.ts';
+export type { GatewayAuth } from './auth/authenticate.ts';
+export type { OAuthSettings } from './auth/oauth.ts';
+export type { StaticToken } from './auth/static-tokens.ts';
 export type { RequestEnd } from './request-life.ts';
 export type { Quarantined } from './catalog.ts';
 export type { HttpOptions, HttpRoute, HttpServing } from './http/server.ts';

@@ -116,6 +116,16 @@ describe('the environment', () => {
     ['HOLDFAST_DEPLOYMENT', 'a.b'],
     ['HOLDFAST_BUILD_ID', 'two words'],
     ['HOLDFAST_VERSIONING', 'sometimes'],
+    ['HOLDFAST_OAUTH_ISSUER', 'http://login.example.com'],
+    ['HOLDFAST_OAUTH_RESOURCE', 'tools.example.com/mcp'],
+    ['HOLDFAST_OAUTH_JWKS_URL', 'http://login.example.com/keys'],
+    ['HOLDFAST_OAUTH_JWKS', 'no json'],
+    ['HOLDFAST_OAUTH_JWKS', '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}'],
+    ['HOLDFAST_OAUTH_ALGORITHMS', 'RS256,HS256'],
+    ['HOLDFAST_OAUTH_ALGORITHMS', 'none'],
+    ['HOLDFAST_OAUTH_CLOCK_TOLERANCE', '1h'],
+    ['HOLDFAST_OAUTH_TENANT_CLAIM', 'a "quoted" claim'],
+    ['HOLDFAST_OAUTH_SCOPES', 'two words'],
   ])('%s=%s is refused by name, with the expected shape and the fix', async (name, value) => {
     const error = await refusal({ [name]: value });
     expect(error.code).toBe('invalid_configuration');
@@ -154,6 +164,67 @@ describe('the environment', () => {
   test('never has the password of a wrong database address repeated', async () => {
     const error = await refusal({ HOLDFAST_DATABASE_URL: 'postgress://ann:hunter2@db/x' });
     expect(JSON.stringify([error.message, error.details])).not.toContain('hunter2');
+  });
+});
+
+describe('an authorization server', () => {
+  const env = {
+    HOLDFAST_OAUTH_ISSUER: 'https://login.example.com/realm',
+    HOLDFAST_OAUTH_RESOURCE: 'https://tools.example.com/mcp',
+    HOLDFAST_OAUTH_JWKS_URL: 'https://login.example.com/keys?app=1',
+  };
+  const settings = {
+    issuer: env.HOLDFAST_OAUTH_ISSUER,
+    resource: env.HOLDFAST_OAUTH_RESOURCE,
+    keySet: { url: env.HOLDFAST_OAUTH_JWKS_URL },
+    algorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+    clockToleranceSeconds: 5,
+    claims: { tenant: 'tenant', subject: 'sub', roles: 'roles' },
+    scopes: [],
+  };
+
+  test('is none unless configured, and has every default when it is [M7.1]', async () => {
+    expect((await load()).oauth).toBeNull();
+    expect((await load(env)).oauth).toEqual(settings);
+  });
+
+  test('may be configured in the file, which the environment wins over [M7.1]', async () => {
+    write(
+      'holdfast.config.mjs',
+      `export default { actions: [], auth: { oauth: {
+        issuer: 'https://login.example.com/realm', resource: 'https://in-the-file.example.com/mcp',
+        jwks: { keys: [{ kty: 'OKP', crv: 'Ed25519', x: 'abc' }] }, algorithms: ['EdDSA'], clockTolerance: '1m',
+        tenantClaim: 'org', rolesClaim: '/realm_access/roles', scopes: ['mcp'], audience: 'api://holdfast',
+      } } };`,
+    );
+    const { HOLDFAST_OAUTH_RESOURCE } = env;
+    expect((await load({ HOLDFAST_OAUTH_RESOURCE })).oauth).toEqual({
+      ...settings,
+      audience: 'api://holdfast',
+      keySet: { keys: [{ kty: 'OKP', crv: 'Ed25519', x: 'abc' }] },
+      algorithms: ['EdDSA'],
+      clockToleranceSeconds: 60,
+      claims: { tenant: 'org', subject: 'sub', roles: '/realm_access/roles' },
+      scopes: ['mcp'],
+    });
+  });
+
+  test('has everything that is missing, or there twice, named at once [M7.1]', async () => {
+    const half = await refusal({ HOLDFAST_OAUTH_ISSUER: env.HOLDFAST_OAUTH_ISSUER });
+    expect(half.code).toBe('invalid_configuration');
+    expect(half.message).toMatch(/HOLDFAST_OAUTH_RESOURCE[^]*HOLDFAST_OAUTH_JWKS_URL/);
+    const jwks = JSON.stringify({ keys: [{ kty: 'OKP' }] });
+    expect((await refusal({ ...env, HOLDFAST_OAUTH_JWKS: jwks })).message).toContain('HOLDFAST_OAUTH_JWKS:');
+    write(
+      'holdfast.config.mjs',
+      `export default { actions: [], auth: { tokens: [{ sha256: '${'ab'.repeat(32)}', tenant: 't', subject: 's', roles: [] }] } };`,
+    );
+    expect((await load()).oauth).toBeNull();
+    expect((await refusal(env)).message).toContain('auth.tokens');
+    write('neither.mjs', `export default { actions: [], auth: {} };`);
+    expect((await refusal({}, 'neither.mjs')).message).toContain('auth: write either tokens or oauth');
+    write('misspelt.mjs', `export default { actions: [], auth: { oauth: { isuer: 'x' } } };`);
+    expect((await refusal({}, 'misspelt.mjs')).message).toContain('isuer');
   });
 });
 

@@ -2,17 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType } from '@modelcontextprotocol/server';
-import type { AuthInfo, McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
+import type { McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
-import type { Authenticate } from '../auth.ts';
-import {
-  encodedBody,
-  httpMessageRefusal,
-  shuttingDown,
-  unauthorized,
-  unknownSession,
-} from '../error-mapping.ts';
+import type { Authenticate } from '../auth/authenticate.ts';
+import { authInfoOf } from '../auth/auth-info.ts';
+import { encodedBody, httpMessageRefusal, shuttingDown, unknownSession } from '../error-mapping.ts';
 import type { HttpRefusal } from '../error-mapping.ts';
 import { sdkErrorLogger } from '../sdk-errors.ts';
 import { opensStream, withOwnHeader, withOwnName } from '../tasks/listen-name.ts';
@@ -76,7 +71,7 @@ async function serveMcp(
 ): Promise<void> {
   if (parts.isClosing()) return refuse(response, shuttingDown());
   const authenticated = await parts.authenticate(request.headers.authorization);
-  if (!authenticated.ok) return refuse(response, unauthorized(authenticated.wwwAuthenticate));
+  if (!authenticated.ok) return refuse(response, authenticated.refusal);
   const { principal } = authenticated;
   const contentType = request.headers['content-type'];
   const serve = (handler: SessionFace, body?: Json) =>
@@ -139,12 +134,7 @@ function forward(
   response: ServerResponse,
   body?: Json,
 ): Promise<void> {
-  const authInfo: AuthInfo = {
-    token: '',
-    clientId: principal.subject,
-    scopes: principal.roles,
-    extra: { principal },
-  };
+  const authInfo = authInfoOf(principal, { scopes: [], expiresAt: Number.MAX_SAFE_INTEGER });
   const serve = (web: Request): Promise<Response> =>
     body === undefined
       ? handler.fetch(web, { authInfo })

@@ -45,6 +45,8 @@ export interface HttpServing {
 export interface HttpParts extends McpRouteParts {
   /** The `Host` names that are answered. */
   hostNames: string[];
+  /** Answered to anyone, whatever Host and Origin. */
+  publicRoutes: readonly HttpRoute[];
   isClosing: () => boolean;
 }
 
@@ -67,6 +69,8 @@ export async function startHttp(parts: HttpParts, options: HttpOptions): Promise
     const path = pathOf(request);
     if (path === '/healthz') return sendJson(response, 200, { status: 'ok' });
     if (path === '/readyz') return answerReadiness(response, parts, options.readiness);
+    const published = parts.publicRoutes.find((each) => path === each.path);
+    if (published) return published.handle(request, response);
     if (!isHostAllowed(request, response) || !isOriginAllowed(request, response)) return;
     const route = options.routes?.find((each) => path === each.path || path.startsWith(`${each.path}/`));
     if (route) return route.handle(request, response);
