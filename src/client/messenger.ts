@@ -42,6 +42,8 @@ export class Messenger {
 
   async resolve(taskId: string, principal: Principal, input: ResolutionInput): Promise<MessageAnswer> {
     const row = await this.#reader.ownRow(taskId, principal.tenant);
+    // Before the resolution is looked at: what is wrong with it must not tell a foreign task from an unknown one (M2.6).
+    if (row === null) await this.#reader.read(taskId, principal.tenant);
     const action = row === null ? undefined : this.#deps.actions.get(row.action);
     const resolution = await checkedResolution(this.#deps.ledger, action, principal, input);
     const send: Send = (id) => this.#deps.engine.resolve(id, resolution);

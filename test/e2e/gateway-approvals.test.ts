@@ -251,6 +251,7 @@ describe('a requestState', () => {
     const tokens = [
       { sha256: await sha('ann'), ...LOCAL },
       { sha256: await sha('eve'), ...LOCAL, subject: 'eve' },
+      { sha256: await sha('twin'), ...LOCAL, tenant: 'globex' },
     ];
     const urls = [];
     for (const requestStateKey of keys) {
@@ -296,13 +297,18 @@ describe('a requestState', () => {
   });
 
   it.each([
+    ['another tenant’s namesake', 'twin', key, (state: string) => call(state)],
     ['another principal', 'eve', key, (state: string) => call(state)],
     ['a gateway with another key', 'ann', new Uint8Array(32).fill(8), (state: string) => call(state)],
     ['a forger', 'ann', key, (state: string) => call(`${state.slice(0, -4)}AAAA`)],
     ['another call', 'ann', key, (state: string) => call(state, { to: 'eve', amount: 5 })],
   ])('sent by or to %s decides nothing [M3.1] [M7.3]', async (_who, token, other, message) => {
     const { client, urls, send, state } = await twoGateways([key, other]);
-    expect((await send(urls[1] ?? '', token, message(state))).error).toMatchObject({ code: -32602 });
+    const { error } = await send(urls[1] ?? '', token, message(state));
+    expect(error).toMatchObject({ code: -32602 });
+    // Whose it is shows as little as whether it is anybody's (M2.6).
+    const forged = await send(urls[1] ?? '', token, call(`${state.slice(0, -4)}AAAA`));
+    if (token !== 'ann') expect(error).toEqual(forged.error);
     expect(client.decisions).toEqual([]);
     expect(client.starts.filter(({ action }) => action === 'transfer')).toHaveLength(1);
   });
