@@ -45,6 +45,7 @@ export function schemaDefects(contract: ActionContract): Defect[] {
     // What a transform gives is looked at when a call is planned; the rest must be JSON after parsing too.
     ...unrepresentable(contract.input, 'output', 'input'),
     ...unrepresentable(contract.output, 'output', 'output'),
+    ...replacing(contract.input),
   ].filter((defect, index, all) => all.findIndex(({ field }) => field === defect.field) === index);
 }
 
@@ -52,6 +53,26 @@ function convert(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
   const { '~standard': _standard, ...published } = z.toJSONSchema(schema, { io, target: 'draft-2020-12' });
   return published as JsonObject;
 }
+
+/** M1.1: a schema that takes anything and puts a value of its own in its place has no honest publication. */
+function replacing(schema: z.ZodType): Defect[] {
+  const defects: Defect[] = [];
+  z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ zodSchema, path }) => {
+      if (zodSchema._zod.def.type !== 'catch') return;
+      defects.push({
+        field: fieldAt('input', path),
+        message: 'z.catch acts on a value that nobody sent: refuse what does not fit, or use .default()',
+      });
+    },
+  });
+  return defects;
+}
+
+const fieldAt = (root: string, path: readonly (string | number)[]): string =>
+  `${root}${pointerOf(path.filter((segment) => segment !== 'properties')).replaceAll('/', '.')}`;
 
 function unrepresentable(schema: z.ZodType, io: 'input' | 'output', field: string): Defect[] {
   const defects: Defect[] = [];
@@ -61,7 +82,7 @@ function unrepresentable(schema: z.ZodType, io: 'input' | 'output', field: strin
       const { type } = zodSchema._zod.def;
       if (field === 'input' && io === 'output' && (type === 'transform' || type === 'custom')) return {};
       defects.push({
-        field: `${field}${pointerOf(path.filter((segment) => segment !== 'properties')).replaceAll('/', '.')}`,
+        field: fieldAt(field, path),
         message: `z.${type} has no JSON form; dates travel as z.iso.datetime(), large integers and bytes as strings`,
       });
       return {};

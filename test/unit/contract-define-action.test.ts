@@ -176,6 +176,14 @@ describe('a contract', () => {
     expect(defects(change).join()).toContain('has no JSON form');
   });
 
+  test('refuses a catch in its input, wherever it is: it acts on what nobody sent [M1.1]', () => {
+    for (const [field, input] of [
+      ['input.a', z.object({ a: z.int().catch(0) })],
+      ['input.list.items.b', z.object({ list: z.array(z.object({ b: z.string().catch('').optional() })) })],
+    ] as const)
+      expect(defects({ input }).join()).toContain(`${field}: z.catch`);
+  });
+
   test('takes transforms, refinements, unions, records and recursion in its input [M1.1]', () => {
     const tree = z.object({ get children(): z.ZodOptional<z.ZodArray<typeof tree>> { return z.array(tree).optional(); } }); // prettier-ignore
     const input = z
