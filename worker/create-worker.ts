@@ -22,6 +22,7 @@ import { checkKeyPresence } from './key-presence.ts';
 import { deploymentOptions } from './deployment.ts';
 import type { Deployment } from './deployment.ts';
 import type { Log } from './logger.ts';
+import type { AlertFate } from './metrics.ts';
 import { OutboxRelay } from './outbox-relay.ts';
 import type { AlertSink } from './outbox-relay.ts';
 import { workflowSource } from './workflow-source.ts';
@@ -41,6 +42,8 @@ export interface WorkerOptions {
   hints?: Hints;
   /** Default: the log. */
   alerts?: AlertSink;
+  /** Told what became of each delivery of an alert. */
+  onAlert?: (fate: AlertFate) => void;
   /** Default 150. */
   maxCachedWorkflows?: number;
   /** Default 40. */
@@ -83,7 +86,12 @@ export async function startWorker(options: WorkerOptions): Promise<HoldfastWorke
   const { ledger, log, alerts } = options;
   checkKeyPresence([...options.actions, ...(options.procedures?.contracts ?? [])], options.encryptionKeys);
   const worker = await Worker.create(await temporalOptions(options));
-  const relay = new OutboxRelay({ ledger, log, ...(alerts && { sink: alerts }) });
+  const relay = new OutboxRelay({
+    ledger,
+    log,
+    ...(alerts && { sink: alerts }),
+    ...(options.onAlert && { told: options.onAlert }),
+  });
   const running = worker.run();
   const stopped = running.finally(() => relay.stop());
   stopped.catch((error: unknown) => log.error({ err: error }, 'the worker ended'));

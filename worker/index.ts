@@ -11,6 +11,7 @@ export { createLogger } from './logger.ts';
 export type { Log, LoggerOptions } from './logger.ts';
 export { addSearchAttribute, migrate, SEARCH_ATTRIBUTE_TYPES } from './migrate.ts';
 export type { Migrated } from './migrate.ts';
+export type { Metrics } from './metrics.ts';
 export type { AlertSink } from './outbox-relay.ts';
 export { openHoldfast } from './runtime.ts';
 export type { Holdfast, OpenOptions } from './runtime.ts';

@@ -18,6 +18,7 @@
 import { LIMITS } from '../src/contract/limits.ts';
 import type { Alert, Ledger, OutboxMessage } from '../src/ledger/ledger.ts';
 import type { Log } from './logger.ts';
+import type { AlertFate } from './metrics.ts';
 
 /** Must be idempotent by `message.id` where a repeat would matter. Throws to have it delivered again. */
 export interface AlertSink {
@@ -47,6 +48,8 @@ export interface OutboxRelayOptions {
   /** Default: `LIMITS.alertAttemptsMax`. */
   attemptsMax?: number;
   random?: () => number;
+  /** Told what became of each delivery. */
+  told?: (fate: AlertFate) => void;
 }
 
 /** Small, as its lease bounds how long a relay that died keeps its messages from the others. */
@@ -82,6 +85,7 @@ export class OutboxRelay {
       retryMs: 1_000,
       attemptsMax: LIMITS.alertAttemptsMax.value,
       random: Math.random,
+      told: () => undefined,
       ...options,
     };
   }
@@ -139,23 +143,26 @@ export class OutboxRelay {
   }
 
   async #handle(message: OutboxMessage): Promise<void> {
-    const { ledger, log, attemptsMax } = this.#options;
+    const { ledger, log, attemptsMax, told } = this.#options;
     const { id, token, attempts, alert } = message;
     // Claimed so often and never answered for: it may be what ends the processes that deliver it.
     const failed =
       attempts > attemptsMax ? new NotDelivered('its deliveries never ended') : await this.#deliver(message);
     const about = { outboxId: id, taskId: alert.taskId, attempts };
     if (failed === null) {
+      told('delivered');
       if (await ledger.markSent(id, token)) return;
       log.warn(about, 'an alert was delivered after its lease: it may be delivered twice');
     } else if (this.#stop.signal.aborted) {
       await ledger.giveBack(id, token, null, 0);
     } else if (attempts >= attemptsMax) {
       await ledger.bury(id, token, failed.message);
+      told('dead');
       log.error({ ...about, why: failed.message }, 'an alert is given up: `holdfast alerts retry` sends it');
     } else {
       const delayMs = retryDelayMs(attempts, { ...this.#options, retryAfterMs: failed.retryAfterMs });
       await ledger.giveBack(id, token, failed.message, delayMs);
+      told('failed');
       log.warn(
         { ...about, delayMs, why: failed.message },
         'an alert could not be delivered; it will be again',

@@ -19,6 +19,8 @@ import { startWorker } from './create-worker.ts';
 import type { HoldfastWorker } from './create-worker.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { createLogger, temporalLogger } from './logger.ts';
+import { createMetrics } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 import { checkSearchAttributes, migrate } from './migrate.ts';
 import type { AlertSink } from './outbox-relay.ts';
 import { CONFIG } from './settings.ts';
@@ -41,6 +43,8 @@ export interface Holdfast {
   ledger: Ledger;
   hints: Hints;
   log: ReturnType<typeof createLogger>;
+  /** What this process counts, its gateway aside. */
+  metrics: Metrics;
   /** Null in a process without one. */
   worker: HoldfastWorker | null;
   /** Whether engine and ledger answer just now; for readiness. */
@@ -60,7 +64,8 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     for (const closer of closers.reverse()) await closer();
   });
   try {
-    const ledger = await openStore(config);
+    const metrics = createMetrics();
+    const ledger = await openStore(config, metrics);
     closers.push(() => ledger.close());
     const engine = await connect(options, log);
     closers.push(() => engine.connection.close());
@@ -74,8 +79,12 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
       dataConverter: dataConverterOf(config.encryptionKeys),
     });
     const worker =
-      engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log);
-    if (worker) closers.push(() => worker.stop());
+      engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log, metrics);
+    if (worker) {
+      closers.push(() => worker.stop());
+      metrics.addWorker(worker);
+    }
+    metrics.addWaiting(temporal, log);
     const client = new HoldfastClient({
       temporal,
       ledger,
@@ -92,6 +101,7 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
       ledger,
       hints,
       log,
+      metrics,
       worker,
       close,
       check: () => check(temporal, ledger, worker),
@@ -102,11 +112,11 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
   }
 }
 
-async function openStore(config: Config): Promise<Ledger> {
+async function openStore(config: Config, { transaction }: Metrics): Promise<Ledger> {
   if (config.databaseUrl.startsWith('sqlite:')) {
     await mkdir(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true });
   }
-  return openLedger({ url: config.databaseUrl });
+  return openLedger({ url: config.databaseUrl, onTransaction: transaction });
 }
 
 /** A worker needs the native connection, and a client on the same one may start eagerly. */
@@ -151,6 +161,7 @@ async function openWorker(
   ledger: Ledger,
   hints: Hints,
   log: Holdfast['log'],
+  { alert: onAlert }: Metrics,
 ): Promise<HoldfastWorker> {
   const { setup } = config.file;
   const alerts = alertSinkOf(config);
@@ -167,6 +178,7 @@ async function openWorker(
     log,
     hints,
     ...(alerts && { alerts }),
+    onAlert,
     maxCachedWorkflows: config.maxCachedWorkflows,
     activitySlots: config.activitySlots,
     shutdownGraceMs: config.shutdownGraceMs,

@@ -41,7 +41,7 @@ export const CONFIG = {
     schema: wholeNumber(0, 65_535),
     expected: 'a port from 1 to 65535, or 0 for any free one',
     fix: 'set a free port',
-    meaning: 'The HTTP port of the gateway: `/mcp`, `/healthz`, `/readyz`.',
+    meaning: 'The HTTP port of the gateway: `/mcp`, `/healthz`, `/readyz`, `/metrics`.',
     defaultText: '7400',
     default: () => 7_400,
   }),
@@ -145,6 +145,30 @@ export const CONFIG = {
       'Of a deployment: whether open tasks go on with the current build, or stay with the build that started them for as long as its workers run.',
     defaultText: '`auto-upgrade`',
     default: () => 'auto-upgrade' as const,
+  }),
+  metricsTokenSha256: setting({
+    env: 'HOLDFAST_METRICS_TOKEN_SHA256',
+    key: null,
+    schema: z
+      .string()
+      .trim()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullable(),
+    expected: '64 lower-case hex digits',
+    fix: 'hash a token of your own: `printf %s "$TOKEN" | sha256sum`',
+    meaning: 'Who may read `/metrics`: whoever sends `Authorization: Bearer TOKEN`.',
+    defaultText: 'none: only this machine may, and not through a proxy',
+    default: () => null,
+  }),
+  workerMetricsPort: setting({
+    env: 'HOLDFAST_WORKER_METRICS_PORT',
+    key: 'worker.metricsPort',
+    schema: wholeNumber(0, 65_535).nullable(),
+    expected: 'a port from 1 to 65535, or 0 for any free one',
+    fix: 'set a free port, and HOLDFAST_HOST where it is read from elsewhere',
+    meaning: 'A worker without a gateway serves `/metrics` there.',
+    defaultText: 'none: it serves nothing',
+    default: () => null,
   }),
   encryptionKeys: setting({
     env: 'HOLDFAST_ENCRYPTION_KEY',

@@ -2,9 +2,13 @@
 import { deriveRequestStateKey } from '../client/encryption-keys.ts';
 import { createGateway, toolOf } from '../gateway/index.ts';
 import type { Gateway, GatewayAuth } from '../gateway/index.ts';
+import { metricsRoute } from './metrics-route.ts';
 import type { Config, Holdfast } from '../../worker/index.ts';
 
-export function gatewayOf(config: Config, { client, log }: Pick<Holdfast, 'client' | 'log'>): Gateway {
+export function gatewayOf(
+  config: Config,
+  { client, log, metrics }: Pick<Holdfast, 'client' | 'log' | 'metrics'>,
+): Gateway {
   const requestStateKey = deriveRequestStateKey(config.encryptionKeys);
   return createGateway({
     client,
@@ -14,15 +18,16 @@ export function gatewayOf(config: Config, { client, log }: Pick<Holdfast, 'clien
     auth: authOf(config),
     ...(requestStateKey && { requestStateKey }),
     ...(config.file.limits && { limits: definedOf(config.file.limits) }),
+    metrics: metrics.registry,
     log,
   });
 }
 
-/** `/mcp`, `/healthz` and `/readyz` where the configuration says. */
+/** `/mcp`, `/healthz`, `/readyz` and `/metrics` where the configuration says. */
 export async function listen(
   gateway: Gateway,
   config: Config,
-  holdfast: Pick<Holdfast, 'check'>,
+  holdfast: Pick<Holdfast, 'check' | 'metrics'>,
 ): Promise<string> {
   const { allowedHosts, allowedOrigins } = config.file.gateway ?? {};
   const http = await gateway.serveHttp({
@@ -30,6 +35,7 @@ export async function listen(
     port: config.port,
     ...(allowedHosts && { allowedHosts }),
     ...(allowedOrigins && { allowedOrigins }),
+    routes: [metricsRoute({ registry: holdfast.metrics.registry, tokenSha256: config.metricsTokenSha256 })],
     readiness: async () => {
       const health = await holdfast.check();
       const missing = Object.entries(health).filter(([, isWell]) => isWell === false);

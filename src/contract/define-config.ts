@@ -85,6 +85,7 @@ export interface HoldfastConfig {
     deployment?: string;
     buildId?: string;
     versioning?: 'auto-upgrade' | 'pinned';
+    metricsPort?: number;
   };
   stateDir?: string;
   databaseUrl?: string;
@@ -97,6 +98,8 @@ export type GatewayLimitName = (typeof GATEWAY_LIMITS)[number];
 const GATEWAY_LIMITS = [
   'messageBytesMax',
   'messageDepthMax',
+  'callsPerSecondMax',
+  'openCallsMax',
   'inlineWaitMs',
   'blockingMs',
   'idleMs',
@@ -197,6 +200,7 @@ const shapeSchema = z.strictObject({
       deployment: z.unknown(),
       buildId: z.unknown(),
       versioning: z.unknown(),
+      metricsPort: z.unknown(),
     })
     .partial()
     .optional(),

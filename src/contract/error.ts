@@ -246,6 +246,12 @@ export const ERROR_CODES = {
     retryable: true,
     action: 'Send `initialize` without a session id, then call again; with a key, the same one.',
   },
+  too_many_calls: {
+    meaning:
+      'This principal makes more calls, or has more open, than one gateway allows. Nothing was started.',
+    retryable: true,
+    action: 'Wait for `details.retryAfterMs`, then send the same call again, with the same key.',
+  },
   embedded_unavailable: {
     meaning: 'No Temporal binary could be found or fetched, or another process uses the state directory.',
     retryable: false,

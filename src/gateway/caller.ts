@@ -2,6 +2,7 @@
 import { CLIENT_CAPABILITIES_META_KEY } from '@modelcontextprotocol/server';
 import type { ClientCapabilities, McpServer, ServerContext } from '@modelcontextprotocol/server';
 import type { Principal } from '../task/plan.ts';
+import type { Leave } from './admission.ts';
 import type { ProgressToken } from './progress.ts';
 import type { RequestState } from './request-state.ts';
 import { declaresTasks } from './tasks/extension.ts';
@@ -11,6 +12,8 @@ export interface Connection {
   era: 'legacy' | 'modern';
   transport: 'http' | 'http-session' | 'stdio';
   principal: Principal;
+  /** On stdio, where no request is seen before it is a call: takes a place among the open ones (M7.2). */
+  admit?: () => Promise<Leave>;
 }
 
 export interface Caller {

@@ -217,6 +217,12 @@ export const unknownSession = (): HttpRefusal => ({
   body: jsonRpcError(null, SESSION_NOT_FOUND, 'session_not_found', ERROR_CODES.session_not_found.meaning),
 });
 
+export const tooManyCalls = ({ code, message, details }: HoldfastError): HttpRefusal => ({
+  status: 429,
+  headers: { 'retry-after': String(Math.max(1, Math.ceil(Number(details.retryAfterMs) / 1_000))) },
+  body: jsonRpcError(null, SERVER_ERROR, code, message, details),
+});
+
 export const encodedBody = (): HttpRefusal => ({
   status: 415,
   headers: {},

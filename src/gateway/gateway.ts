@@ -7,9 +7,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { McpServer, McpServerFactory } from '@modelcontextprotocol/server';
+import type { Registry } from 'prom-client';
 import type { TaskAnswer, TaskClient } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import type { Principal } from '../task/plan.ts';
+import { admitOne, createAdmission } from './admission.ts';
 import { createAuthenticate } from './auth/authenticate.ts';
 import type { GatewayAuth } from './auth/authenticate.ts';
 import { principalOf } from './auth/auth-info.ts';
@@ -26,6 +28,7 @@ import { resolveLimits } from './limits.ts';
 import type { GatewayLimits } from './limits.ts';
 import { silentLog } from './log.ts';
 import type { GatewayLog } from './log.ts';
+import { createGatewayMetrics, silentMetrics } from './metrics.ts';
 import { createMcpServer } from './mcp-server.ts';
 import type { ServerParts } from './mcp-server.ts';
 import { createOpenCalls } from './open-calls.ts';
@@ -48,6 +51,8 @@ export interface GatewayOptions {
    */
   requestStateKey?: Uint8Array;
   log?: GatewayLog;
+  /** Where it counts (docs/operations.md); one gateway to a registry. Default: nowhere. */
+  metrics?: Registry;
   /** What clients see as `serverInfo`. */
   info?: { name: string; version: string };
   clock?: Clock;
@@ -71,24 +76,18 @@ export interface Gateway {
 export function createGateway(options: GatewayOptions): Gateway {
   const { auth, log = silentLog, clock = systemClock } = options;
   const limits = resolveLimits(options.limits);
-  const authenticate = createAuthenticate(auth, log);
   const shutdown = new AbortController();
   const openCalls = createOpenCalls(clock);
-  const catalog = createCatalog(options.tools, RESERVED_NAMES);
-  for (const { name, error } of catalog.quarantined)
-    log.error({ tool: name, reason: error.message }, 'tool quarantined');
+  const guards = guardsOf(options, limits, () => openCalls.size);
   const { client, requestEnded } = options;
   const shared = { client, limits, clock, log, shutdown: shutdown.signal, requestEnded };
   const parts: ServerParts = {
     ...shared,
-    catalog,
-    taskTools: createTaskTools(shared),
-    listens: new TaskListens(shared),
-    requestStateKey: checkRequestStateKey(options.requestStateKey ?? randomBytes(REQUEST_STATE_KEY_BYTES)),
-    info: options.info ?? { name: 'holdfast', version: '0.1.0' },
-    beforeAnswer: options.beforeAnswer ?? (() => Promise.resolve()),
+    ...partsOf(options, shared),
+    metrics: guards.metrics,
     track: (call) => openCalls.track(call),
   };
+  const { catalog } = parts;
   const serverFor = (connection: Connection): McpServer => createMcpServer(parts, connection);
   const running: { close(): Promise<void> }[] = [];
 
@@ -102,7 +101,7 @@ export function createGateway(options: GatewayOptions): Gateway {
             serverFor({ era, transport: 'http', principal: principalOf(authInfo) }),
           sessionServerFor: (principal) => serverFor({ era: 'legacy', transport: 'http-session', principal }),
           mayBlock: (tool) => mayBlock(catalog.find(tool)),
-          authenticate,
+          ...guards,
           hostNames: names,
           publicRoutes: auth.kind === 'oauth' ? [createOAuthMetadataRoute(auth.oauth)] : [],
           limits,
@@ -118,7 +117,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     serveMcpStdio(stdioOptions = {}) {
       const principal = stdioPrincipal(auth);
-      const factory: McpServerFactory = ({ era }) => serverFor({ era, transport: 'stdio', principal });
+      const factory: McpServerFactory = ({ era }) =>
+        serverFor({ era, transport: 'stdio', principal, admit: () => admitOne(guards.admission, principal) });
       const stdio = startStdio({ factory, limits, log }, stdioOptions);
       running.push(stdio);
       return stdio;
@@ -132,8 +132,41 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 }
 
+type Shared = Pick<ServerParts, 'client' | 'limits' | 'clock' | 'log' | 'shutdown' | 'requestEnded'>;
+
+function partsOf(
+  options: GatewayOptions,
+  shared: Shared,
+): Omit<ServerParts, keyof Shared | 'metrics' | 'track'> {
+  const catalog = createCatalog(options.tools, RESERVED_NAMES);
+  for (const { name, error } of catalog.quarantined)
+    shared.log.error({ tool: name, reason: error.message }, 'tool quarantined');
+  return {
+    catalog,
+    taskTools: createTaskTools(shared),
+    listens: new TaskListens(shared),
+    requestStateKey: checkRequestStateKey(options.requestStateKey ?? randomBytes(REQUEST_STATE_KEY_BYTES)),
+    info: options.info ?? { name: 'holdfast', version: '0.1.0' },
+    beforeAnswer: options.beforeAnswer ?? (() => Promise.resolve()),
+  };
+}
+
 /** Whoever calls a tool that needs the Tasks extension is answered within `inlineWaitMs`, or refused. */
 const mayBlock = (tool: ToolLookup): boolean => tool.kind !== 'action' || tool.spec.needsTasks !== true;
+
+/** What stands before a call: who it is, how many they have, and the count of it all. */
+function guardsOf(
+  { auth, log = silentLog, metrics: registry }: GatewayOptions,
+  limits: GatewayLimits,
+  openCalls: () => number,
+) {
+  const metrics = registry ? createGatewayMetrics(registry, openCalls) : silentMetrics;
+  return {
+    authenticate: createAuthenticate(auth, log),
+    admission: createAdmission({ limits, refused: metrics.refused }),
+    metrics,
+  };
+}
 
 function stdioPrincipal(auth: GatewayAuth): Principal {
   const principal = auth.kind === 'loopback' ? auth.principal : auth.stdioPrincipal;

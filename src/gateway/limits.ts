@@ -7,7 +7,7 @@ import { LIMITS } from '../contract/limits.ts';
 
 interface GatewayLimit {
   value: number;
-  unit: 'bytes' | 'frames' | 'levels' | 'listens' | 'ms' | 'sessions' | 'tasks';
+  unit: 'bytes' | 'calls' | 'frames' | 'levels' | 'listens' | 'ms' | 'sessions' | 'tasks';
   what: string;
 }
 
@@ -22,6 +22,16 @@ export const GATEWAY_LIMITS = {
     value: LIMITS.nestingDepthMax.value + 10,
     unit: 'levels',
     what: 'Arrays and objects inside one another in a whole message; above the arguments’ own bound by what the envelope needs.',
+  },
+  callsPerSecondMax: {
+    value: 1_000,
+    unit: 'calls',
+    what: 'M7.2: calls of one principal within a second, in one gateway. Beyond: `too_many_calls`, over HTTP 429 with `Retry-After`.',
+  },
+  openCallsMax: {
+    value: 1_000,
+    unit: 'calls',
+    what: 'M7.2: calls of one principal that are open at one time, in one gateway; listens have a bound of their own. Beyond: the same.',
   },
   inlineWaitMs: {
     value: 250,

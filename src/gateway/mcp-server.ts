@@ -8,6 +8,7 @@
 import { inputRequired, McpServer } from '@modelcontextprotocol/server';
 import type { CallToolResult, RequestStateCodec, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
+import type { Leave } from './admission.ts';
 import { approvalQuestion } from './approval.ts';
 import { callAction } from './call-tool.ts';
 import type { CallOutcome, CallParts } from './call-tool.ts';
@@ -15,6 +16,8 @@ import { callerOf } from './caller.ts';
 import type { Caller, Connection } from './caller.ts';
 import type { ToolCatalog } from './catalog.ts';
 import { toolErrorResult, unknownTool } from './error-mapping.ts';
+import { endOf, UNKNOWN_TOOL } from './metrics.ts';
+import type { CallEnd, GatewayMetrics } from './metrics.ts';
 import { inRequest } from './open-request.ts';
 import type { OpenRequest } from './open-request.ts';
 import { inputRequestOf } from './questions.ts';
@@ -35,6 +38,7 @@ export interface ServerParts extends CallParts {
   listens: TaskListens;
   info: { name: string; version: string };
   requestStateKey: Uint8Array;
+  metrics: GatewayMetrics;
   /** Runs one call so that a shutdown can wait for it. */
   track<T>(call: () => Promise<T>): Promise<T>;
 }
@@ -73,7 +77,15 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
       : [...parts.catalog.listed, ...parts.taskTools.listed],
   }));
   mcp.server.setRequestHandler('tools/call', { params: callParams }, (params, context) =>
-    parts.track(() => callTool(parts, params, callerIn(context), (state) => states.mint(state, context))),
+    parts.track(() =>
+      counted(parts, params.name, context.mcpReq.signal, () =>
+        callTool(parts, params, {
+          caller: callerIn(context),
+          mint: (state) => states.mint(state, context),
+          ...connection,
+        }),
+      ),
+    ),
   );
   if (isModern) {
     registerTaskMethods(mcp, { client: parts.client, log: parts.log, callerIn });
@@ -82,20 +94,46 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
   return mcp;
 }
 
+async function counted(
+  { metrics, clock, catalog }: ServerParts,
+  name: string,
+  signal: AbortSignal,
+  call: () => Promise<CallToolResult>,
+): Promise<CallToolResult> {
+  const begun = clock.now();
+  const isKnown = isTaskTool(name) || catalog.find(name).kind !== 'unknown';
+  let end: CallEnd = 'refused';
+  try {
+    const result = await call();
+    end = endOf(result);
+    return result;
+  } finally {
+    metrics.called(isKnown ? name : UNKNOWN_TOOL, signal.aborted ? 'abandoned' : end, clock.now() - begun);
+  }
+}
+
 type Mint = (state: RequestState) => ReturnType<RequestStateCodec<RequestState>['mint']>;
+
+interface CallSite extends Pick<Connection, 'admit'> {
+  caller: Caller;
+  mint: Mint;
+}
 
 const callTool = (
   parts: ServerParts,
   { name, arguments: args }: { name: string; arguments?: unknown },
-  caller: Caller,
-  mint: Mint,
+  { caller, mint, admit }: CallSite,
 ): Promise<CallToolResult> =>
   inRequest(parts, caller, async (request) => {
+    let leave: Leave | undefined;
     try {
+      leave = await admit?.();
       return await dispatch(parts, name, args, request, mint);
     } catch (error) {
       request.throwIfLeft();
       return toolErrorResult(error, parts.log, name);
+    } finally {
+      leave?.();
     }
   });
 

@@ -343,6 +343,8 @@ export interface LedgerOptions {
   url: string;
   /** For tests on a skipped clock (SQLite only): replaces the database's clock. */
   nowMs?: () => number;
+  /** Told of each transaction: how long it took, its wait included, and whether it was committed. */
+  onTransaction?: (ms: number, isCommitted: boolean) => void;
   /** Tests only: allow a store that dies with the process. */
   allowEphemeral?: boolean;
   /** For those who only look: a SQLite file that is not there is `ledger_unsuitable` instead of made. */

@@ -26,9 +26,8 @@ import { verifyAudit } from './verify-audit.ts';
 
 /** Opens the store; changes nothing in it before `migrate`. Throws `ledger_unavailable` or `ledger_unsuitable`. */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
-  return ledgerOver(
-    await openStore(options).catch((error: unknown) => Promise.reject(wrapStoreError(error))),
-  );
+  const store = await openStore(options).catch((error: unknown) => Promise.reject(wrapStoreError(error)));
+  return ledgerOver(store, options.onTransaction ?? (() => undefined));
 }
 
 async function openStore({
@@ -63,6 +62,21 @@ async function openStore({
     },
   );
 }
+
+/** Times a transaction; its wait for a connection or for its turn is part of it. */
+async function timed<T>(told: Told, transaction: () => Promise<T>): Promise<T> {
+  const begun = performance.now();
+  let isCommitted = false;
+  try {
+    const answer = await transaction();
+    isCommitted = true;
+    return answer;
+  } finally {
+    told(performance.now() - begun, isCommitted);
+  }
+}
+
+type Told = NonNullable<LedgerOptions['onTransaction']>;
 
 /** Runs one method's work in the transaction it belongs to. */
 type Run = <T>(work: (unit: Unit) => Promise<T>, afterLostCommit?: AfterLostCommit) => Promise<T>;
@@ -112,7 +126,7 @@ function transitionsOver(run: Run, queries: Queries): Transitions {
 /** Set inside `Ledger.transaction`, where a call of the ledger itself would wait for the transaction it is part of. */
 const insideTransaction = new AsyncLocalStorage<true>();
 
-function ledgerOver(store: Store): Ledger {
+function ledgerOver(store: Store, told: Told): Ledger {
   const listeners = new Set<() => void>();
   let closing: Promise<void> | null = null;
   const announce = () => {
@@ -128,7 +142,7 @@ function ledgerOver(store: Store): Ledger {
   };
 
   const inTransaction = <T>(work: (tx: Tx) => Promise<T>, afterLostCommit: AfterLostCommit): Promise<T> =>
-    guard(() => store.transaction(work, { afterLostCommit, retry: true }));
+    guard(() => timed(told, () => store.transaction(work, { afterLostCommit, retry: true })));
 
   const run: Run = async (work, afterLostCommit = 'report') => {
     let alerted = false;
@@ -145,14 +159,14 @@ function ledgerOver(store: Store): Ledger {
   const queries: Queries = {
     statements: store.statements,
     clock: store.clock,
-    query: (statement) => guard(() => store.query(statement)),
+    query: (statement) => guard(() => timed(told, () => store.query(statement))),
     read: (statement) => guard(() => store.read(statement)),
   };
 
   return {
     kind: store.kind,
     ...transitionsOver(run, queries),
-    transaction: (work) => guard(() => transact(store, work, announce), passOthers),
+    transaction: (work) => guard(() => timed(told, () => transact(store, work, announce)), passOthers),
     ...readsOver(read, queries, store),
     makeStandingRule: (rule) => run((unit) => rules.makeStandingRule(unit, rule), 'repeat'),
     revokeStandingRule: (request) => run((unit) => rules.revokeStandingRule(unit, request), 'repeat'),

@@ -4,6 +4,7 @@ import type { Config, DrainStep, Holdfast } from '../../../worker/index.ts';
 import { ensureEncryptionKey, startDevEngine } from '../dev-engine.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite, GlobalOptions } from '../program.ts';
+import { serveMetrics } from '../metrics-route.ts';
 import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
 import { gatewayOf, listen } from '../serve-gateway.ts';
 import { loadCommandConfig } from '../session.ts';
@@ -47,6 +48,7 @@ async function serve(options: GlobalOptions, { hasWorker, hasGateway }: Parts): 
   const holdfast = await openHoldfast({ config, worker: hasWorker });
   const steps: DrainStep[] = [];
   const url = hasGateway ? await openGateway(config, holdfast, steps) : undefined;
+  if (!hasGateway) await openMetrics(config, holdfast, steps);
   steps.push({ name: 'worker, connections, ledger', run: () => holdfast.close() });
   announce({ ...(url !== undefined && { url }) });
   holdfast.log.info(
@@ -61,6 +63,14 @@ async function openGateway(config: Config, holdfast: Holdfast, steps: DrainStep[
   const url = await listen(gateway, config, holdfast);
   steps.push({ name: 'gateway', run: () => gateway.close() });
   return url;
+}
+
+async function openMetrics(config: Config, { metrics, log }: Holdfast, steps: DrainStep[]): Promise<void> {
+  const { workerMetricsPort: port, metricsTokenSha256: tokenSha256, host } = config;
+  if (port === null) return;
+  const server = await serveMetrics({ registry: metrics.registry, tokenSha256 }, { host, port });
+  log.info({ host, port: server.port }, 'metrics');
+  steps.push({ name: 'metrics', run: () => server.close() });
 }
 
 /** A parent that started this process with an IPC channel hears when it is ready. */

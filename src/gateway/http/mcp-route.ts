@@ -1,14 +1,16 @@
-/** `/mcp`: the token, then the body within its bounds, then the SDK. */
+/** `/mcp`: the token, then the principal's limits, then the body within its bounds, then the SDK. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType } from '@modelcontextprotocol/server';
 import type { McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
+import type { Admission } from '../admission.ts';
 import type { Authenticate } from '../auth/authenticate.ts';
 import { authInfoOf } from '../auth/auth-info.ts';
 import { encodedBody, httpMessageRefusal, shuttingDown, unknownSession } from '../error-mapping.ts';
 import type { HttpRefusal } from '../error-mapping.ts';
+import type { GatewayMetrics } from '../metrics.ts';
 import { sdkErrorLogger } from '../sdk-errors.ts';
 import { opensStream, withOwnHeader, withOwnName } from '../tasks/listen-name.ts';
 import { readBody } from './body.ts';
@@ -17,6 +19,7 @@ import type { FlowParts } from './flow-control.ts';
 import { sendJson } from './send-json.ts';
 import { createSessions, isLegacyInitialize, isModern } from './sessions.ts';
 import type { Session, SessionFace, SessionParts, Sessions } from './sessions.ts';
+import { Visit } from './visit.ts';
 
 export interface McpRouteParts extends FlowParts {
   /** The principal comes as `authInfo.extra.principal`. */
@@ -25,6 +28,8 @@ export interface McpRouteParts extends FlowParts {
   /** False for tools that answer at once, if only with a task or -32021, whose HTTP status is then their own (400). */
   mayBlock: (tool: string) => boolean;
   authenticate: Authenticate;
+  admission: Admission;
+  metrics: GatewayMetrics;
   isClosing: () => boolean;
 }
 
@@ -69,6 +74,7 @@ async function serveMcp(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  const visit = new Visit(parts.admission, response);
   if (parts.isClosing()) return refuse(response, shuttingDown());
   const authenticated = await parts.authenticate(request.headers.authorization);
   if (!authenticated.ok) return refuse(response, authenticated.refusal);
@@ -83,12 +89,16 @@ async function serveMcp(
     const session = mcp.sessions.find(sessionId, principal);
     return session ? session.during('stream', () => serve(session.face)) : refuse(response, unknownSession());
   }
+  const refused = await visit.arrive(principal);
+  if (refused) return refuse(response, refused);
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') return refuse(response, encodedBody());
   const { messageBytesMax, messageDepthMax } = parts.limits;
   const body = await readBody(request, parts.limits);
   switch (body.kind) {
     case 'message': {
+      const tooMany = await visit.begin(principal, body.value);
+      if (tooMany) return refuse(response, tooMany);
       const { value } = body;
       const isSessions = sessionId !== null && !isModern(value);
       const session = isSessions
@@ -108,9 +118,12 @@ async function serveMcp(
         httpMessageRefusal(body.kind, { id: body.id, limit: 0, path: body.issue.path }),
       );
     case 'too_deep':
+      parts.metrics.refused('messageDepthMax');
       return refuse(response, httpMessageRefusal(body.kind, { id: null, limit: messageDepthMax }));
-    case 'not_json':
     case 'body_too_large':
+      parts.metrics.refused('messageBytesMax');
+      return refuse(response, httpMessageRefusal(body.kind, { id: null, limit: messageBytesMax }));
+    case 'not_json':
       return refuse(response, httpMessageRefusal(body.kind, { id: null, limit: messageBytesMax }));
   }
 }
