@@ -47,6 +47,9 @@ export async function inRequest<T>(
   return outcome.value;
 }
 
+/** Progress sent of requests by their signal, which stays the same where a handler is entered anew with an answer. */
+const progressSent = new WeakMap<AbortSignal, number>();
+
 class RunningRequest implements OpenRequest {
   readonly caller: Caller;
   readonly #clock: Clock;
@@ -70,8 +73,11 @@ class RunningRequest implements OpenRequest {
       token: caller.progressToken,
       intervalMs: limits.progressIntervalMs,
       clock,
+      sentBefore: progressSent.get(caller.signal) ?? 0,
       send: async (params) => {
-        if (this.#happens({ kind: 'progress' }).kind === 'open') await caller.sendProgress(params);
+        if (this.#happens({ kind: 'progress' }).kind !== 'open') return;
+        progressSent.set(caller.signal, params.progress);
+        await caller.sendProgress(params);
       },
     });
     caller.signal.addEventListener('abort', this.#onLeave);

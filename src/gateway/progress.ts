@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Without the caller's token nothing is ever sent; with one, every notification carries that very token.
- * 2. The progress value rises by one with each notification that is sent.
+ * 2. The progress value rises by one with each notification that is sent, from what was sent under the token before.
  * 3. Two notifications are at least `intervalMs` apart; what comes faster is coalesced to the latest message.
  * 4. One send is under way at a time, so that a slow reader holds the sender up instead of filling a queue.
  * 5. After `stop()` has settled, nothing is sent: the final response comes after it.
@@ -26,10 +26,12 @@ export function createProgress(options: {
   send: Send;
   intervalMs: number;
   clock: Clock;
+  /** How many were sent under this token before: a 2025 client's call goes on under it after a person was asked. */
+  sentBefore?: number;
 }): ProgressReporter {
-  const { token, send, intervalMs, clock } = options;
+  const { token, send, intervalMs, clock, sentBefore = 0 } = options;
   if (token === undefined) return SILENT;
-  let progress = 0;
+  let progress = sentBefore;
   let lastSentAt = -Infinity;
   let lastMessage: string | null = null;
   let waiting: string | null = null;

@@ -192,6 +192,29 @@ describe.each(withForms)('a %s client that takes forms, over %s,', (kind, transp
   });
 });
 
+describe.each(withForms.filter(([kind]) => kind !== 'v2 modern'))(
+  'a %s client, over %s,',
+  (kind, transport) => {
+    it('is told progress that rises over the question, which is asked within one request [M4.2]', async () => {
+      const client = await connect(kind, await place(transport), () => accept('approve'));
+      opened.push(() => client.close());
+      const progress: { progress: number; message?: string | undefined }[] = [];
+      const onprogress = (each: (typeof progress)[number]) => progress.push(each);
+      const call = client.callTool('transfer', { to: 'bob', amount: 5 }, { onprogress });
+      const isTold = (message: string) =>
+        vi.waitFor(() => expect(progress.map((each) => each.message)).toContain(message), {
+          timeout: 20_000,
+        });
+      await isTold('running attempt 1');
+      await client.callTool('ask', {});
+      await isTold('approved');
+      await client.callTool('release', { result: { receipt: 'r-1' } });
+      expect(await call).toMatchObject({ structuredContent: { receipt: 'r-1' } });
+      expect(progress.map((each) => each.progress)).toEqual(progress.map((_each, index) => index + 1));
+    });
+  },
+);
+
 describe.each(kinds)('a %s client without forms, over http,', (kind) => {
   it('is handed the task at once, and passes on a person’s decision with task_answer [M3.1] [M3.2]', async () => {
     const { client, begin } = await openPlain(kind, 'http');
