@@ -171,13 +171,11 @@ export const RULES: Readonly<Record<string, string>> = {
 export const LATER: Readonly<Record<string, string>> = {
   'S8.2': 'issue 6: leases, remote tasks',
   'S8.4': 'issue 6: leases, remote tasks',
-  'M2.7': 'issue 5: the whole MCP face',
   'M8.1': 'issue 6: upstream servers',
   'M8.2': 'issue 6: upstream servers',
   'M8.3': 'issue 6: upstream servers',
   'M8.4': 'issue 6: upstream servers',
   'M8.5': 'issue 6: upstream servers',
-  'case 30': 'issue 5: the whole MCP face',
   'case 33': 'issue 6: upstream servers',
   'case 34': 'issue 6: leases, remote tasks',
   'case 35': 'issue 6: leases, remote tasks',

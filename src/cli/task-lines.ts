@@ -123,7 +123,8 @@ export function writeTimeline(terminal: Terminal, detail: TaskDetail): void {
     terminal.write(`  next try at ${new Date(detail.nextEligibleAt).toISOString()}`);
   if (detail.interrupted === true)
     terminal.write(terminal.paint('yellow', '  interrupted: nothing begins until it is resumed'));
-  if (detail.approval !== null) writeApproval(terminal, detail.approval);
+  for (const approval of detail.approval === null ? [] : [detail.approval, ...(detail.otherApprovals ?? [])])
+    writeApproval(terminal, approval);
   terminal.write('');
   const columns = [
     { title: 'TIME', cell: (row: { at: number }) => new Date(row.at).toISOString().slice(11, 23) },

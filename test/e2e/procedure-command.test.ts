@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { COMMAND, environment, holdfast, holdfastJson, startHoldfast } from '../support/holdfast-command.ts';
 import type { RunningCommand } from '../support/holdfast-command.ts';
 
@@ -55,6 +55,22 @@ it('one that fails exits 1 and says what was undone [S6.3] permanent', async () 
   expect(value).toMatchObject({ status: 'failed', effect: 'rolled_back', error: { code: 'sold_out' } });
   const { value: tasks } = await holdfastJson<object[]>({ cwd }, 'tasks');
   expect(tasks).toContainEqual(expect.objectContaining({ taskId: value.taskId, action: 'trip' }));
+});
+
+it('that asks two things at once is shown with both, and each is decided by its name [S4.1] approval', async () => {
+  const asBea = { cwd, env: { HOLDFAST_SUBJECT: 'bea' } };
+  const started = await holdfastJson<{ taskId: string }>({ cwd }, 'call', 'two_words', '--args', '{}');
+  const { taskId } = started.value;
+  const show = async () => (await holdfast(asBea, 'task', 'show', taskId)).stdout;
+  await vi.waitFor(async () => expect(await show()).toMatch(/budget#1.*date#1/s), {
+    timeout: 30_000,
+    interval: 200,
+  });
+  const approved = await holdfast(asBea, 'task', 'approve', taskId, '--call', 'date#1');
+  expect(approved).toMatchObject({ code: 0, stdout: expect.stringMatching(/date#1/) as string });
+  expect(approved.stdout).not.toMatch(/budget#1/);
+  await holdfast(asBea, 'task', 'approve', taskId);
+  await vi.waitFor(async () => expect(await show()).toMatch(/completed/), { timeout: 30_000, interval: 200 });
 });
 
 it('is a tool over MCP, and is called as one [S6.3]', async () => {

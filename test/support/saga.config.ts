@@ -13,6 +13,7 @@ export default defineConfig({
         description: 'Books a flight, a hotel and a car, or nothing.',
         input: z.object({ fail: z.array(z.string()).optional() }),
       }),
+      defineProcedure({ name: 'two_words', description: 'Asks two people at once.', input: z.object({}) }),
     ],
   },
 });

@@ -57,7 +57,7 @@ function addDecision(
   command.action(
     run(async (report, options, id: string, given: DecideOptions) =>
       withSession(options, async (session) => {
-        const shown = await session.client.detail(id, session.principal);
+        const shown = about(await session.client.detail(id, session.principal), given.call);
         const rule = given.always === true ? ruleFrom(shown, given) : null;
         if (rule !== null) session.client.checkRule(rule);
         const answer = await decide(report, session, shown, kind, given);
@@ -71,6 +71,12 @@ function addDecision(
       }),
     ),
   );
+}
+
+/** Where a procedure asks several things at once, the one that was named is the one shown and decided. */
+function about(task: TaskDetail, callId: string | undefined): TaskDetail {
+  const named = task.otherApprovals?.find((each) => each.callId === callId);
+  return named === undefined ? task : { ...task, approval: named };
 }
 
 /** What `--always` allows, checked before anything is decided. */
