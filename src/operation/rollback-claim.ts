@@ -42,13 +42,13 @@ export async function claimRollback(
     };
     return { kind: 'refused', outcome: { kind: 'retry', failure } };
   }
-  return { kind: 'refused', outcome: decidedRollback(answer.row) };
+  const outcome: RollbackOutcome =
+    answer.kind === 'done' ? { kind: 'rolledBack', ...remainsOf(answer.row) } : closedOutcome(answer.row);
+  return { kind: 'refused', outcome };
 }
 
-/** What a rollback's row, or a parent that is not to be undone any more, stands for. */
-function decidedRollback(row: OperationRow): RollbackOutcome {
-  if (row.state === 'committed' && row.parentOperationId !== null)
-    return { kind: 'rolledBack', ...remainsOf(row) };
+/** What an effect that is not to be undone any more stands for. A committed one stands, be it a step of a procedure. */
+function closedOutcome(row: OperationRow): RollbackOutcome {
   if (row.state === 'rolled_back') return { kind: 'rolledBack' };
   if (row.state === 'attention')
     return { kind: 'attention', failure: row.failure ?? cannot('No reason was recorded.') };

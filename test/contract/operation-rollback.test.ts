@@ -122,6 +122,23 @@ describe.each(STORES)('a rollback on $kind', ({ open }) => {
     expect(await operation.rollback()).toEqual({ kind: 'rolledBack', remains: 'a fee of 2' });
   });
 
+  test('[S6.2] of a step that stands with its end on record is not told as done', async () => {
+    const operation = await committed({}, { plan: { onCancel: 'keep' } });
+    const ofStep = new Proxy(ledger, {
+      get(target, name) {
+        if (name !== 'claimRollback') return Reflect.get(target, name) as unknown;
+        return async (request: Parameters<Ledger['claimRollback']>[0]) => {
+          const answer = await target.claimRollback(request);
+          const row = { ...(await operation.row()), parentOperationId: 'op_procedure' };
+          return answer.kind === 'closed' ? { ...answer, row } : answer;
+        };
+      },
+    });
+    expect(await operation.rollback({}, { ledger: ofStep })).toMatchObject({ kind: 'fenceStale' });
+    expect(operation.effects).toBe(1);
+    expect(operation.target.undone.get(operation.operationId)).toBeUndefined();
+  });
+
   test('[S6.2] that fails is tried again, whatever is known of it', async () => {
     for (const failure of [
       ActionFailure.notSent('down'),
