@@ -2,6 +2,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GatewayLimits } from '../../src/gateway/index.ts';
 import { endAllChildren, TestChild } from '../support/child-process.ts';
+import { drivenGateway } from '../support/driven-gateway.ts';
+import type { DrivenGateway } from '../support/driven-gateway.ts';
 import type { Flooded, Memory } from '../support/flood-gateway.ts';
 import { answerOf, post } from '../support/mcp-messages.ts';
 import { SlowReader } from '../support/slow-reader.ts';
@@ -126,5 +128,61 @@ describe('readers that do not keep up', () => {
         _meta: { 'holdfast/refetch': { dropped: 1 }, 'holdfast/task': { status: 'completed' } },
       }),
     );
+  });
+});
+
+describe('a response that its reader does not take', () => {
+  let driven: DrivenGateway;
+  const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+  const serveHere = async (limits: Partial<GatewayLimits>) => {
+    driven = drivenGateway({ limits, log });
+    base = (await driven.gateway.serveHttp({ port: 0 })).url;
+  };
+  afterEach(async () => {
+    await driven.gateway.close();
+    vi.clearAllMocks();
+  });
+  const logged = (message: string) =>
+    soon(() => expect(log.warn).toHaveBeenCalledWith(expect.anything(), message));
+
+  it('is kept whole, however large, until the reader has stalled too long; its task has ended all the same [M6.1]', async () => {
+    await serveHere({ streamBytesMax: 64 * KIB, stalledReaderMs: 1_000 });
+    const slow = open('slow');
+    await soon(() => expect(driven.client.openWaits).toBe(1));
+    driven.client.complete({ receipt: 'r'.repeat(8 * MIB) });
+    await logged('a stalled reader was disconnected');
+    slow.read();
+    await soon(() => expect(slow.isCut).toBe(true));
+    expect(slow.messages.every(({ method }) => method !== undefined)).toBe(true);
+    expect(driven.client).toMatchObject({ cancels: [], openTasks: 0 });
+  });
+
+  it('is never dropped for another: the one without room is refused, and the connection ends after those that wait [M6.1]', async () => {
+    await serveHere({ streamBytesMax: 6 * MIB });
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const batch = ['a', 'b', 'c'].map((account, id) => ({
+      jsonrpc: '2.0',
+      id,
+      ...tool('read_balance', { account }),
+    }));
+    const slow = new SlowReader(`${base}/mcp`, { headers, body: JSON.stringify(batch) });
+    readers.push(slow);
+    await soon(() => expect(driven.client.openWaits).toBe(3));
+    const balance = 'r'.repeat(5 * MIB);
+    // The first is in the hands of Node and the socket, the second waits, the third has no room.
+    for (const taskId of ['task_1', 'task_2', 'task_3']) {
+      driven.client.complete({ balance }, taskId);
+      await soon(() => expect(driven.client.openWaits).toBe(3 - Number(taskId.at(-1))));
+    }
+    await logged('a response was refused, none was dropped');
+    expect(log.warn).toHaveBeenCalledWith(
+      { err: expect.objectContaining({ code: 'response_overflow' }) as unknown },
+      expect.any(String),
+    );
+    slow.read();
+    await soon(() => expect(slow.isCut).toBe(true));
+    const answered = slow.messages.filter(({ result }) => result !== undefined);
+    expect(answered.map(({ id }) => id)).toEqual([0, 1]);
+    for (const { result } of answered) expect(result?.structuredContent).toEqual({ balance });
   });
 });

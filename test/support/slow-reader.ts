@@ -4,17 +4,23 @@ import type { Socket } from 'node:net';
 import { rawHeaders, rawMessage } from './mcp-messages.ts';
 import type { RawMessage, RpcResponse } from './mcp-messages.ts';
 
+/** A message of 2026-07-28, or a request as it is. */
+type Sent = RawMessage | { headers: Record<string, string>; body: string };
+
+const bytesOf = (sent: Sent) =>
+  'body' in sent ? sent : { headers: rawHeaders(sent), body: JSON.stringify(rawMessage(sent)) };
+
 export class SlowReader {
   readonly #socket: Socket;
   #text = '';
   #isCut = false;
 
   /** Sends the request and reads nothing. */
-  constructor(url: string, message: RawMessage) {
+  constructor(url: string, sent: Sent) {
     const { hostname, port, pathname, host } = new URL(url);
-    const body = JSON.stringify(rawMessage(message));
-    const headers = { host, 'content-length': String(Buffer.byteLength(body)), ...rawHeaders(message) };
-    const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const { headers, body } = bytesOf(sent);
+    const all = { ...headers, host, 'content-length': String(Buffer.byteLength(body)) };
+    const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
     this.#socket = connect(Number(port), hostname);
     this.#socket.pause();
     this.#socket.on('error', () => undefined); // a cut connection may be reset

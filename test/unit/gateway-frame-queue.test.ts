@@ -29,7 +29,7 @@ const stepsOf = (roles: fc.Arbitrary<FrameRole>): fc.Arbitrary<Step[]> =>
         arbitrary: fc.record({
           do: fc.constant('push' as const),
           role: roles,
-          bytes: fc.integer({ min: 1, max: 130 }),
+          bytes: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 130 })),
         }),
       },
       { weight: 2, arbitrary: fc.constant<Step>({ do: 'take' }) },
