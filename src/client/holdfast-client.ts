@@ -9,6 +9,7 @@ import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditEntry, Ledger } from '../ledger/ledger.ts';
 import type { Principal } from '../task/plan.ts';
 import { toAnswer } from './answer.ts';
+import { attend, isUnattendedSince } from './attendance.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { TaskEngine } from './engine.ts';
 import { approvalView } from './approval-view.ts';
@@ -129,6 +130,16 @@ export class HoldfastClient implements TaskClient {
 
   cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {
     return this.#messenger.cancel(taskId, principal, reason);
+  }
+
+  async attend(taskId: string, principal: Principal, how: 'waiting' | 'handed'): Promise<number> {
+    await this.#reader.ownRow(taskId, principal.tenant);
+    return attend(this.#deps.ledger, taskId, how);
+  }
+
+  async cancelUnattended(taskId: string, principal: Principal, since: number): Promise<MessageAnswer | null> {
+    if (!(await isUnattendedSince(this.#deps.ledger, taskId, since))) return null;
+    return this.#messenger.cancel(taskId, principal, 'abandoned: nobody waits for it any longer');
   }
 
   resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer> {

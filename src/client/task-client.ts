@@ -75,6 +75,10 @@ export interface TaskClient {
     options: { timeoutMs: number; signal?: AbortSignal; onChange?: (answer: TaskAnswer) => void },
   ): Promise<TaskAnswer>;
   cancel(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer>;
+  /** M5.3: says that the caller waits for the task, or holds its handle and so does for good; answers when, by the ledger's clock. */
+  attend(taskId: string, principal: Principal, how: 'waiting' | 'handed'): Promise<number>;
+  /** M5.3: as `cancel`, unless somebody has attended the task after `since`; null then. */
+  cancelUnattended(taskId: string, principal: Principal, since: number): Promise<MessageAnswer | null>;
   resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer>;
   /** S4: the first decision applied wins; `accepted` false says why this one changed nothing. */
   decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer>;

@@ -105,6 +105,11 @@ export interface ActionDefinition<
   ledger?: 'required' | 'optional';
   /** M1.4: a keyless call meets an open one with equal arguments of the same principal. Default true. */
   attach?: boolean;
+  /**
+   * M5.3: what becomes of a keyless call's task when its caller cancels the request. `cancel`: it is asked to cancel once
+   * nobody has waited for it for `abandonMs` (30 s). Default `continue`: the same call finds it again.
+   */
+  onAbandon?: 'continue' | 'cancel';
   /** S2.4: `conclusive` when a `not_applied` answer is final once attempt and settle have passed. Default `plain` where the handler exists. */
   lookup?: 'plain' | 'conclusive';
   /** S2.13: `false` keeps the step out of the workflow task. Default `auto`. */
@@ -145,6 +150,7 @@ export interface ActionContract<
   readonly transactional: boolean;
   readonly ledger: 'required' | 'optional';
   readonly attach: boolean;
+  readonly onAbandon: 'continue' | 'cancel';
   /** As declared; null when left to whether the handler exists. */
   readonly lookup: 'plain' | 'conclusive' | null;
   readonly inline: 'auto' | false;

@@ -103,6 +103,7 @@ const GATEWAY_LIMITS = [
   'inlineWaitMs',
   'blockingMs',
   'idleMs',
+  'abandonMs',
   'progressIntervalMs',
   'keepAliveMs',
   'streamBytesMax',

@@ -132,6 +132,7 @@ export const definitionSchema = z.strictObject({
   transactional: flag.default(false),
   ledger: oneOf(['required', 'optional']).default('required'),
   attach: flag.default(true),
+  onAbandon: oneOf(['continue', 'cancel']).default('continue'),
   lookup: oneOf(['plain', 'conclusive'])
     .optional()
     .transform((value) => value ?? null),

@@ -28,6 +28,7 @@ import type { ApprovalView, DecisionAnswer, StartRequest, TaskAnswer } from '../
 import { HoldfastError } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { QuestionForm } from '../contract/asked.ts';
+import { attend } from './attendance.ts';
 import { askableApproval, openApproval, personsAnswer } from './approval.ts';
 import type { Caller } from './caller.ts';
 import { decideOverMcp } from './decide.ts';
@@ -137,9 +138,13 @@ async function begin(parts: CallParts, { spec, given, request }: ToolCall): Prom
   const wait = (known: TaskAnswer, windowMs?: number) =>
     waitForTask(parts, known, request, { isSilent: takesTask, ...(windowMs !== undefined && { windowMs }) });
   const started = await startOrMeet(parts, start, request, wait);
-  if (isSafe && key === undefined && !hasEnded(started))
-    request.onCancel(() => abandonSafeCall(parts, started, caller));
-  return { answer: await (takesTask ? wait(started, parts.limits.inlineWaitMs) : wait(started)) };
+  const isKeyless = key === undefined && !hasEnded(started);
+  if (isKeyless && isSafe) request.onCancel(() => abandonSafeCall(parts, started, caller));
+  const isAbandonable = isKeyless && !isSafe && spec.onAbandon === 'cancel';
+  const attendance = isAbandonable ? await attend(parts, started.taskId, request) : null;
+  const answer = await wait(started, takesTask ? parts.limits.inlineWaitMs : undefined);
+  await attendance?.end(answer);
+  return { answer };
 }
 
 /** A call that comes back after a person was asked. It starts nothing: its state names the task (M3.1). */

@@ -48,6 +48,11 @@ export const GATEWAY_LIMITS = {
     unit: 'ms',
     what: 'M4.1: how long a call blocks while no progress is sent to its caller. Tells on calls where `blockingMs` is longer than this.',
   },
+  abandonMs: {
+    value: 30_000,
+    unit: 'ms',
+    what: 'M5.3: how long nobody must have waited for a task of a tool with `onAbandon: cancel` before it is asked to cancel.',
+  },
   progressIntervalMs: {
     value: 100,
     unit: 'ms',

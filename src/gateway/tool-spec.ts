@@ -20,6 +20,8 @@ export interface ToolSpec {
   questions?: readonly QuestionForm[];
   /** M2.1: only clients that declared the Tasks extension may call it. */
   needsTasks?: boolean;
+  /** M5.3 for this tool's keyless calls. Default `continue`; a safe call is always given up with its request. */
+  onAbandon?: 'continue' | 'cancel';
   /**
    * The schema `tools/list` publishes, byte for byte, `idempotencyKey` included where the effect is not `safe`. Called once;
    * throwing quarantines this tool alone (M1.1).
@@ -36,5 +38,6 @@ export const toolOf = (contract: ActionContract): ToolSpec => ({
   attach: contract.attach,
   questions: questionForms(contract),
   needsTasks: contract.tasks === 'required',
+  onAbandon: contract.onAbandon,
   publishSchema: () => inputJsonSchema(contract),
 });

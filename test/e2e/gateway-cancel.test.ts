@@ -1,6 +1,7 @@
 /** How a request is cancelled on each transport, what follows, and what is no cancel (M5). */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { drivenGateway } from '../support/driven-gateway.ts';
+import { createGateway, toolOf } from '../../src/gateway/index.ts';
+import { drivenClient, drivenGateway, LOCAL, transfer as transferAction } from '../support/driven-gateway.ts';
 import type { DrivenGateway } from '../support/driven-gateway.ts';
 import { answerOf, envelope, post, rawHeaders } from '../support/mcp-messages.ts';
 import { RawStdio } from '../support/raw-stdio.ts';
@@ -167,6 +168,42 @@ describe('on HTTP', () => {
     for (const call of staying)
       expect((await answerOf(await call)).result).toMatchObject({ structuredContent: { receipt: 'r' } });
     expect(driven.client).toMatchObject({ cancels: [], openTasks: 0 });
+  });
+});
+
+describe('a task of a tool with onAbandon: cancel', () => {
+  it('is cancelled when the last of its waiters has left, whichever of two gateways each came by [M5.3]', async () => {
+    const client = drivenClient();
+    const tools = [{ ...toolOf(transferAction), onAbandon: 'cancel' as const }];
+    const gateways = [1, 2].map(() =>
+      createGateway({
+        client,
+        tools,
+        auth: { kind: 'loopback', principal: LOCAL },
+        limits: { ...LIMITS, abandonMs: 600 },
+      }),
+    );
+    try {
+      const urls = await Promise.all(
+        gateways.map(async (gateway) => `${(await gateway.serveHttp({ port: 0 })).url}/mcp`),
+      );
+      const calls = urls.map((url) => {
+        const dropped = new AbortController();
+        const answer = post(url, transfer, { signal: dropped.signal }).then((response) => response.text());
+        answer.catch(() => undefined);
+        return dropped;
+      });
+      await vi.waitFor(() => expect(client.openWaits).toBe(2));
+      calls[0]?.abort();
+      await vi.waitFor(() => expect(client.abandonments).toBe(1), { timeout: 10_000 });
+      expect(client).toMatchObject({ cancels: [], openWaits: 1 });
+      calls[1]?.abort();
+      await vi.waitFor(() => expect(client.cancels).toEqual([{ taskId: 'task_1', reason: 'abandoned' }]), {
+        timeout: 10_000,
+      });
+    } finally {
+      await Promise.all(gateways.map((gateway) => gateway.close()));
+    }
   });
 });
 

@@ -40,6 +40,9 @@ export class HandDrivenTaskClient implements TaskClient {
     code: 'approved',
     status: 'running',
   });
+  /** How often `cancelUnattended` was asked. */
+  abandonments = 0;
+  readonly marks: { taskId: string; how: 'waiting' | 'handed'; at: number }[] = [];
   /** Waits that have not ended; 0 proves that a leaving caller freed its wait. */
   openWaits = 0;
   /** Actions that end at once, with what they answer. */
@@ -170,6 +173,22 @@ export class HandDrivenTaskClient implements TaskClient {
     if (ENDED.has(answer.status)) return { accepted: false, code: 'already_ended', status: answer.status };
     this.move({ cancelRequested: true }, taskId);
     return { accepted: true, code: 'requested', status: answer.status };
+  }
+
+  /** Marks of those who wait, by a clock of its own that each mark moves; `handed` is for good. */
+  attend(taskId: string, principal: Principal, how: 'waiting' | 'handed'): Promise<number> {
+    this.#visible(taskId, principal);
+    const now = (this.marks.at(-1)?.at ?? 0) + 1;
+    this.marks.push({ taskId, how, at: now });
+    return Promise.resolve(now);
+  }
+
+  async cancelUnattended(taskId: string, principal: Principal, since: number): Promise<MessageAnswer | null> {
+    this.abandonments += 1;
+    const isAttended = this.marks.some(
+      (mark) => mark.taskId === taskId && (mark.at > since || mark.how === 'handed'),
+    );
+    return isAttended ? null : this.cancel(taskId, principal, 'abandoned');
   }
 
   async decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer> {

@@ -51,6 +51,7 @@ describe('a contract', () => {
       transactional: false,
       ledger: 'required',
       attach: true,
+      onAbandon: 'continue',
       lookup: null,
       inline: 'auto',
       noVerify: null,

@@ -5,7 +5,7 @@
 import type { Frame, FrameRole } from './frame-queue.ts';
 
 /** M6.1: set in `_meta` (of an error: in its `data`) once messages of a stream were dropped: `{dropped: count so far}`. */
-export const REFETCH_META = 'holdfast/refetch';
+const REFETCH_META = 'holdfast/refetch';
 
 const DATA = /^data: ?(.*)$/gm;
 
