@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { IllegalStateError } from '@temporalio/common';
 import { NativeConnection, Runtime } from '@temporalio/worker';
-import { createHints, HoldfastClient } from '../src/client/index.ts';
+import { createHints, HoldfastClient, openPostgresHints } from '../src/client/index.ts';
 import type { Hints } from '../src/client/index.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
@@ -72,7 +72,7 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     const { namespace } = config.temporal;
     if (options.migrate) await migrate(ledger, engine.connection, namespace);
     else await Promise.all([ledger.check(), checkSearchAttributes(engine.connection, namespace)]);
-    const hints = createHints();
+    const hints = openHints(config, log, closers);
     const temporal = new Client({
       connection: engine.connection,
       namespace,
@@ -110,6 +110,18 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     await close().catch((problem: unknown) => log.warn({ err: problem }, 'closing after a failed start'));
     throw error;
   }
+}
+
+/** Between processes where the ledger is on PostgreSQL; on SQLite within this one. */
+function openHints(
+  { databaseUrl }: Config,
+  log: Holdfast['log'],
+  closers: (() => Promise<unknown>)[],
+): Hints {
+  if (databaseUrl.startsWith('sqlite:')) return createHints();
+  const bus = openPostgresHints({ url: databaseUrl, log });
+  closers.push(() => bus.close());
+  return bus;
 }
 
 async function openStore(config: Config, { transaction }: Metrics): Promise<Ledger> {

@@ -1,6 +1,7 @@
 /**
- * The in-process bus of change hints (architecture.md, idea 6): a worker's sink says "task T has an event numbered N",
- * whoever waits for T reads it again. A hint may be lost, repeated or late; nothing depends on one but latency.
+ * The bus of change hints (architecture.md, idea 6): a worker's sink says "task T has an event numbered N", whoever waits
+ * for T reads it again. A hint may be lost, repeated or late; nothing depends on one but latency. The one here is within a
+ * process; postgres-hints.ts has the one between processes.
  */
 export interface Hint {
   seq: number;

@@ -48,7 +48,7 @@ export interface HoldfastClientOptions {
   taskQueue: string;
   /** `deriveHmacKey`; null or absent when no contract has sensitive fields. */
   hmacKey?: Uint8Array | null;
-  /** Of a worker in this process. Default: a bus nobody publishes to. */
+  /** That the workers publish to: of this process, or of all (`openPostgresHints`). Default: one nobody publishes to. */
   hints?: Hints;
   /** True only where a worker of this process runs on the client's own native connection. */
   eagerStart?: boolean;

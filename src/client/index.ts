@@ -3,6 +3,8 @@ export { deriveHmacKey, parseEncryptionKeys } from './encryption-keys.ts';
 export type { EncryptionKey } from './encryption-keys.ts';
 export { createHints } from './hints.ts';
 export type { Hint, HintListener, Hints } from './hints.ts';
+export { openPostgresHints } from './postgres-hints.ts';
+export type { HintBus, PostgresHintsOptions } from './postgres-hints.ts';
 export { HoldfastClient } from './holdfast-client.ts';
 export type { HoldfastClientOptions } from './holdfast-client.ts';
 export { EncryptionCodec } from './payload-codec.ts';
