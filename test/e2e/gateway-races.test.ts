@@ -16,18 +16,22 @@ describe('the races about one request', () => {
     );
 
   it('are won by whoever is first, by the signal of each transport alone [M5.1] [M5.2] [M4.1]', () => {
-    expect(ends('cancel wins')).toEqual({ 'stdio, 2026-07-28': ['cancelled', false] });
+    expect(ends('cancel wins')).toEqual({
+      'stdio, 2026-07-28': ['cancelled', false],
+      'Streamable HTTP, 2025-11-25, in a session': ['cancelled', false],
+    });
     expect(ends('HTTP stream closed')).toEqual({
       'Streamable HTTP, 2026-07-28': ['cancelled', false],
-      'Streamable HTTP, 2025-11-25': ['left, without a cancel', false],
+      'Streamable HTTP, 2025-11-25, in a session': ['answered', false],
+      'Streamable HTTP, 2025-11-25, without one': ['left, without a cancel', false],
     });
     expect(Object.values(ends('a posted cancel does nothing'))).toEqual([
       ['answered', true],
       ['answered', true],
     ]);
-    expect(Object.values(ends('completion wins'))).toEqual(Array(3).fill(['answered', true]));
+    expect(Object.values(ends('completion wins'))).toEqual(Array(4).fill(['answered', true]));
     expect(Object.values(ends('progress, then the maximum timeout'))).toEqual(
-      Array(3).fill(['answered, after the maximum timeout', true]),
+      Array(4).fill(['answered, after the maximum timeout', true]),
     );
   });
 

@@ -55,12 +55,10 @@ interface Race {
   play(play: Play): Promise<void>;
 }
 
-const isModern = ({ name }: Leg) => name.includes('2026');
-
 const RACES: Race[] = [
   {
     name: 'cancel wins',
-    fits: (leg) => !leg.isHttp,
+    fits: ({ cancelledBy }) => cancelledBy === 'notification',
     ignores:
       'Nothing comes. A response that crossed the cancel on its way would be for an id it has forgotten.',
     async play({ wire, lines, driven, ended }) {
@@ -74,18 +72,19 @@ const RACES: Race[] = [
   {
     name: 'HTTP stream closed',
     fits: ({ isHttp }) => isHttp,
-    ignores: 'Nothing can come: the stream is closed.',
-    async play({ wire, lines, driven, ended }) {
+    ignores: 'Nothing can come: the stream is closed. What it wants to know it asks anew, with the same key.',
+    async play({ leg, wire, lines, driven, ended }) {
       wire.closeStream();
       lines.push('→ closes the response stream');
-      await ended();
+      // In a session the request outlives its connection: it is answered, and nobody hears it.
+      if (leg.cancelledBy !== 'notification') await ended();
       driven.client.complete({ balance: 7 }, 'task_1');
       lines.push('· the task ends with a result');
     },
   },
   {
     name: 'a posted cancel does nothing',
-    fits: ({ isHttp }) => isHttp,
+    fits: ({ isHttp, cancelledBy }) => isHttp && cancelledBy !== 'notification',
     ignores:
       'The empty acknowledgement of its own notification. The response is for a request still open, and it reads it.',
     async play({ wire, lines, driven, hear }) {
@@ -104,9 +103,10 @@ const RACES: Race[] = [
       driven.client.complete({ balance: 7 }, 'task_1');
       lines.push('· the task ends with a result');
       await hear(2);
-      if (leg.isHttp) wire.closeStream();
-      else await wire.notifyCancelled();
-      lines.push(leg.isHttp ? '→ closes the response stream' : '→ notifications/cancelled {requestId: 1}');
+      const isNotified = leg.cancelledBy === 'notification';
+      if (isNotified) await wire.notifyCancelled();
+      else wire.closeStream();
+      lines.push(isNotified ? '→ notifications/cancelled {requestId: 1}' : '→ closes the response stream');
     },
   },
   {
@@ -187,11 +187,17 @@ async function waitOpened({ client }: DrivenGateway): Promise<void> {
   }
 }
 
-function signalOf(leg: Leg): string {
-  if (!leg.isHttp) return 'notifications/cancelled with the request’s id';
-  return isModern(leg)
-    ? 'the closed response stream, and nothing else'
-    : 'none: a disconnect is no cancel, and without a session a posted notification reaches no request';
+function signalOf({ isHttp, cancelledBy }: Leg): string {
+  switch (cancelledBy) {
+    case 'notification':
+      return `notifications/cancelled with the request’s id${isHttp ? ', in its session; a disconnect is no cancel' : ''}`;
+    case 'closed stream':
+      return 'the closed response stream, and nothing else';
+    case 'nothing':
+      return 'none: a disconnect is no cancel, and without a session a posted notification reaches no request';
+    default:
+      return cancelledBy satisfies never;
+  }
 }
 
 function stateWords(end: RequestEnd): string {

@@ -21,6 +21,8 @@ export interface Wire {
 export interface Leg {
   name: string;
   isHttp: boolean;
+  /** What cancels a request here (M5.1). */
+  cancelledBy: 'notification' | 'closed stream' | 'nothing';
   call(gateway: Gateway, message: RawMessage): Promise<Wire>;
 }
 
@@ -50,6 +52,7 @@ const cancelledOf = (meta: object | undefined) => ({
 const stdio: Leg = {
   name: 'stdio, 2026-07-28',
   isHttp: false,
+  cancelledBy: 'notification',
   call(gateway, message) {
     const stdin = new PassThrough();
     const stdout = new PassThrough();
@@ -69,17 +72,25 @@ const stdio: Leg = {
   },
 };
 
-const http = (name: string, headersOf: typeof rawHeaders, bodyOf: (message: RawMessage) => object): Leg => ({
-  name,
+interface HttpWords {
+  headersOf: typeof rawHeaders;
+  bodyOf(message: RawMessage): object;
+  /** Further headers of everything that follows. */
+  begin?(url: string): Promise<Record<string, string>>;
+}
+
+const http = (leg: Omit<Leg, 'isHttp' | 'call'>, { headersOf, bodyOf, begin }: HttpWords): Leg => ({
+  ...leg,
   isHttp: true,
   async call(gateway, message) {
     const url = `${(await gateway.serveHttp({ port: 0 })).url}/mcp`;
     const closing = new AbortController();
     const inbox = new Inbox();
+    const session = (await begin?.(url)) ?? {};
     const send = (method: string, body: object, signal?: AbortSignal) =>
       fetch(url, {
         method: 'POST',
-        headers: headersOf({ ...message, method }),
+        headers: { ...headersOf({ ...message, method }), ...session },
         body: JSON.stringify(body),
         ...(signal && { signal }),
       });
@@ -111,21 +122,52 @@ async function readInto(response: Response, inbox: Inbox): Promise<void> {
   }
 }
 
+const MODERN: HttpWords = {
+  headersOf: rawHeaders,
+  bodyOf: (message) => rawMessage({ ...message, id: ID }),
+};
+
+const OLD = '2025-11-25';
+const LEGACY: HttpWords = {
+  headersOf: () => ({
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': OLD,
+  }),
+  bodyOf: ({ method, params, meta }) => ({
+    jsonrpc: '2.0',
+    id: ID,
+    method,
+    params: { ...params, ...(meta && { _meta: meta }) },
+  }),
+};
+
+async function beginSession(url: string): Promise<Record<string, string>> {
+  const send = (body: object, session: Record<string, string> = {}) =>
+    fetch(url, {
+      method: 'POST',
+      headers: { ...LEGACY.headersOf({ method: '' }), ...session },
+      body: JSON.stringify({ jsonrpc: '2.0', ...body }),
+    });
+  const params = { protocolVersion: OLD, capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
+  const opened = await send({ id: 0, method: 'initialize', params });
+  await opened.text();
+  const id = opened.headers.get('mcp-session-id');
+  if (id === null) throw new Error('initialize opens a session');
+  const session = { 'mcp-session-id': id };
+  await (await send({ method: 'notifications/initialized' }, session)).text();
+  return session;
+}
+
 export const LEGS: readonly Leg[] = [
   stdio,
-  http(`Streamable HTTP, ${PROTOCOL}`, rawHeaders, (message) => rawMessage({ ...message, id: ID })),
+  http({ name: `Streamable HTTP, ${PROTOCOL}`, cancelledBy: 'closed stream' }, MODERN),
   http(
-    'Streamable HTTP, 2025-11-25',
-    () => ({
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2025-11-25',
-    }),
-    ({ method, params, meta }) => ({
-      jsonrpc: '2.0',
-      id: ID,
-      method,
-      params: { ...params, ...(meta && { _meta: meta }) },
-    }),
+    { name: `Streamable HTTP, ${OLD}, in a session`, cancelledBy: 'notification' },
+    {
+      ...LEGACY,
+      begin: beginSession,
+    },
   ),
+  http({ name: `Streamable HTTP, ${OLD}, without one`, cancelledBy: 'nothing' }, LEGACY),
 ];
