@@ -123,7 +123,8 @@ function listedTaskTool(name: TaskToolName, inputSchema: JsonObject): ListedTool
       idempotentHint: true,
       openWorldHint: false,
     },
-    _meta: {},
+    // As an action's: whoever reads may repeat it, whoever decides may not.
+    _meta: { 'holdfast/effect': isRead ? 'safe' : 'unsafe' },
   };
 }
 

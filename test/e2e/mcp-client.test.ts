@@ -62,19 +62,20 @@ async function overHttp(
   return { client, proxy, driven, gateway: () => served.gateway, replace };
 }
 
+const stdioCommand = {
+  command: process.execPath,
+  args: [
+    '--experimental-strip-types',
+    '--disable-warning=ExperimentalWarning',
+    join(import.meta.dirname, '../support/stdio-gateway.ts'),
+    JSON.stringify({ inlineWaitMs: 0, progressIntervalMs: 0 }),
+  ],
+};
+
 async function overStdio(
   options: Partial<McpClientOptions> = {},
 ): Promise<{ client: McpClient; stdio: FaultyStdio }> {
-  const stdio = faultyStdio({
-    command: process.execPath,
-    args: [
-      '--experimental-strip-types',
-      '--disable-warning=ExperimentalWarning',
-      join(import.meta.dirname, '../support/stdio-gateway.ts'),
-      JSON.stringify({ inlineWaitMs: 0, progressIntervalMs: 0 }),
-    ],
-    env: { ...(process.env as Record<string, string>) },
-  });
+  const stdio = faultyStdio({ ...stdioCommand, env: { ...(process.env as Record<string, string>) } });
   const client = await McpClient.connect({ server: { open: stdio.open }, ...options });
   closers.push(() => client.close());
   return { client, stdio };
@@ -166,6 +167,16 @@ describe.each(['modern', 'legacy'] as const)('tasks of a %s server', (era) => {
     await expect(client.task('task_99').get()).rejects.toThrow(/task not found|No such task/);
   });
 
+  it('have their tools’ classes published, where the client has use for the tools [S5.1] [M6.3]', async () => {
+    const { client } = await overHttp(era);
+    const effects = Object.fromEntries(
+      (await client.tools()).map(({ name, _meta }) => [name, _meta?.['holdfast/effect']]),
+    );
+    expect(effects).toMatchObject({ transfer: 'conditional', read_balance: 'safe' });
+    if (era === 'legacy')
+      expect(effects).toMatchObject({ task_get: 'safe', task_wait: 'safe', task_answer: 'unsafe' });
+  });
+
   it('that need a person come back with the question, and its answer is passed on once, however often it gets lost [M2.3] [M6.3]', async () => {
     const { client, proxy, driven } = await overHttp(era, { answersInput: true });
     const call = client.call('transfer', { to: 'bob', amount: 5 });
@@ -176,11 +187,26 @@ describe.each(['modern', 'legacy'] as const)('tasks of a %s server', (era) => {
     if (asked.kind !== 'input_needed') throw new Error('unreachable');
     expect(Object.keys(asked.requests)).toEqual(['action#1']);
     const task = client.task(driven.lastTaskId);
-    proxy.breakNext(era === 'modern' ? 'tasks/update' : 'tools/call', 'after the request');
+    // Lost before it was heard it is sent again, once the task was read and still asks; lost afterwards it is not.
+    if (era === 'modern') proxy.breakNext('tasks/update', 'before the request', 'after the request');
+    else proxy.breakNext('tools/call', 'before the request', null, 'after the request');
     await task.answer({ 'action#1': { action: 'accept', content: { decision: 'approve' } } });
+    const answers = proxy.requests.filter(
+      ({ message }) => message.method === 'tasks/update' || message.params?.name === 'task_answer',
+    );
+    expect(answers.map(({ wasForwarded }) => wasForwarded)).toEqual([false, true]);
     expect(driven.decisions.map(({ decision }) => decision.kind)).toEqual(['approve']);
     driven.complete('done');
     expect(await task.wait()).toMatchObject({ kind: 'completed' });
+  });
+});
+
+it('starts a server that is named by its command', async () => {
+  const client = await McpClient.connect({ server: stdioCommand });
+  closers.push(() => client.close());
+  expect(await client.call('open_tasks', {})).toMatchObject({
+    kind: 'completed',
+    result: { structuredContent: { open: 0 } },
   });
 });
 

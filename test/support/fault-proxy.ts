@@ -39,8 +39,8 @@ export interface FaultProxy {
   url: string;
   readonly requests: PassedRequest[];
   of(method: string): PassedRequest[];
-  /** The next requests of `method` meet these, in order. */
-  breakNext(method: string, ...faults: Fault[]): void;
+  /** The next requests of `method` meet these, in order; null lets one pass. */
+  breakNext(method: string, ...faults: (Fault | null)[]): void;
   /** As a server that does not know the method: 2025-11-25 does not know `server/discover`. */
   forget(method: string): void;
   /** Where requests go from now on. */
@@ -51,7 +51,7 @@ export interface FaultProxy {
 export async function startFaultProxy(targetUrl: string): Promise<FaultProxy> {
   let target = targetUrl;
   const requests: PassedRequest[] = [];
-  const broken = new Map<string, Fault[]>();
+  const broken = new Map<string, (Fault | null)[]>();
   const forgotten = new Set<string>();
   const server = createServer((request, response) => {
     serve(request, response).catch(() => response.destroy());
@@ -59,7 +59,7 @@ export async function startFaultProxy(targetUrl: string): Promise<FaultProxy> {
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await textOf(request);
     const message = (body === '' ? {} : JSON.parse(body)) as PassedRequest['message'];
-    const fault = broken.get(message.method ?? '')?.shift();
+    const fault = broken.get(message.method ?? '')?.shift() ?? undefined;
     const closed = once(response, 'close').then(() =>
       response.writableFinished ? 'ended' : 'by the client',
     );
