@@ -45,7 +45,7 @@ interface Watch {
   seen: Seen;
   /** The tasks that the live stream promised to tell about. */
   honoured: Set<string>;
-  stream: { end: AbortController; id: string } | null;
+  stream: AbortController | null;
   /** Null: the server has no such stream. */
   listenAt: number | null;
   backoff: Backoff;
@@ -77,7 +77,7 @@ export async function* watchTasks(
       }
     }
   } finally {
-    watch.stream?.end.abort('the watch is over');
+    watch.stream?.abort('the watch is over');
   }
 }
 
@@ -148,14 +148,14 @@ async function restoreStream(watch: Watch): Promise<void> {
   const [step] = planAfterLoss({ kind: 'watch', taskIds: [...due.keys()] });
   const taskIds = step?.do === 'listen' ? [...step.taskIds] : [];
   const id = link.nextId();
-  const stream = { end: new AbortController(), id };
+  const stream = new AbortController();
   watch.stream = stream;
   watch.seen = withSubscription(watch.seen, id);
   void link
     .request(
       'subscriptions/listen',
       { notifications: { taskIds } },
-      { signal: stream.end.signal, onNotification: (notification) => hear(watch, id, notification) },
+      { signal: stream.signal, onNotification: (notification) => hear(watch, notification) },
       id,
     )
     .then((reply) => {
@@ -164,8 +164,7 @@ async function restoreStream(watch: Watch): Promise<void> {
     });
 }
 
-function hear(watch: Watch, id: string, { method, params }: WireNotification): void {
-  if (watch.stream?.id !== id) return;
+function hear(watch: Watch, { method, params }: WireNotification): void {
   const now = watch.parts.clock.now();
   if (method === 'notifications/subscriptions/acknowledged') {
     const honoured = (params.notifications as JsonObject | undefined)?.taskIds as Json[] | undefined;

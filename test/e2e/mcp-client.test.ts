@@ -11,6 +11,7 @@ import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
 import { faultyStdio } from '../support/faulty-stdio.ts';
 import type { FaultyStdio } from '../support/faulty-stdio.ts';
+import { HandDrivenClock } from '../support/hand-driven-clock.ts';
 import type { HandDrivenTaskClient } from '../support/hand-driven-task-client.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -244,6 +245,33 @@ describe('a watch', () => {
     expect(new Set(ids).size).toBe(ids.length);
     expect(proxy.requests.filter(({ headers }) => headers['last-event-id'] !== undefined)).toEqual([]);
   });
+
+  it.each(['http', 'stdio'])(
+    'over %s is pushed to: it hears of each state with its own clock standing still [M2.5] [M6.3]',
+    async (transport) => {
+      const clock = new HandDrivenClock();
+      const { client } =
+        transport === 'http' ? await overHttp('modern', { clock }) : await overStdio({ clock });
+      const gone = new AbortController();
+      const started = await client.call(
+        'transfer',
+        { to: 'ann', amount: 5 },
+        { signal: gone.signal, onProgress: ({ progress }) => void (progress === null && gone.abort()) },
+      );
+      const told: string[] = [];
+      const watching = (async () => {
+        for await (const { statusMessage } of client.listen([started.taskId ?? ''])) told.push(statusMessage);
+      })();
+      await soon(() => expect(told).toHaveLength(1));
+      for (const message of ['one', 'two', 'three']) {
+        await client.call('advance', { message });
+        await soon(() => expect(told.at(-1)).toBe(message));
+      }
+      await client.call('release', { result: 'done' });
+      await watching;
+      expect(told.slice(1)).toEqual(['one', 'two', 'three', 'completed']);
+    },
+  );
 
   it('ends with its signal and touches no task', async () => {
     const { client, driven } = await overHttp('modern');
