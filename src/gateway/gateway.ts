@@ -78,7 +78,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const limits = resolveLimits(options.limits);
   const shutdown = new AbortController();
   const openCalls = createOpenCalls(clock);
-  const guards = guardsOf(options, limits, () => openCalls.size);
+  const guards = guardsOf(options, limits);
   const { client, requestEnded } = options;
   const shared = { client, limits, clock, log, shutdown: shutdown.signal, requestEnded };
   const parts: ServerParts = {
@@ -155,12 +155,8 @@ function partsOf(
 const mayBlock = (tool: ToolLookup): boolean => tool.kind !== 'action' || tool.spec.needsTasks !== true;
 
 /** What stands before a call: who it is, how many they have, and the count of it all. */
-function guardsOf(
-  { auth, log = silentLog, metrics: registry }: GatewayOptions,
-  limits: GatewayLimits,
-  openCalls: () => number,
-) {
-  const metrics = registry ? createGatewayMetrics(registry, openCalls) : silentMetrics;
+function guardsOf({ auth, log = silentLog, metrics: registry }: GatewayOptions, limits: GatewayLimits) {
+  const metrics = registry ? createGatewayMetrics(registry) : silentMetrics;
   return {
     authenticate: createAuthenticate(auth, log),
     admission: createAdmission({ limits, refused: metrics.refused }),

@@ -103,6 +103,7 @@ async function counted(
   const begun = clock.now();
   const isKnown = isTaskTool(name) || catalog.find(name).kind !== 'unknown';
   let end: CallEnd = 'refused';
+  metrics.began();
   try {
     const result = await call();
     end = endOf(result);

@@ -22,9 +22,12 @@ export type CallEnd =
   | 'abandoned';
 
 /** A limit that was met, by its name in docs/limits.md. */
-export type RefusingLimit = 'callsPerSecondMax' | 'openCallsMax' | 'messageBytesMax' | 'messageDepthMax';
+export type RefusingLimit =
+  'callsPerSecondMax' | 'openCallsMax' | 'listensMax' | 'messageBytesMax' | 'messageDepthMax';
 
 export interface GatewayMetrics {
+  /** A call that `called` will tell the end of. */
+  began(): void;
   called(tool: string, end: CallEnd, ms: number): void;
   refused(limit: RefusingLimit): void;
 }
@@ -34,7 +37,7 @@ export const UNKNOWN_TOOL = '(unknown)';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export function createGatewayMetrics(registry: Registry, openCalls: () => number): GatewayMetrics {
+export function createGatewayMetrics(registry: Registry): GatewayMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: 'holdfast_calls_total',
@@ -55,16 +58,11 @@ export function createGatewayMetrics(registry: Registry, openCalls: () => number
     labelNames: ['limit'],
     registers,
   });
-  new Gauge({
-    name: 'holdfast_open_calls',
-    help: 'Tool calls not answered yet.',
-    registers,
-    collect() {
-      this.set(openCalls());
-    },
-  });
+  const open = new Gauge({ name: 'holdfast_open_calls', help: 'Tool calls not answered yet.', registers });
   return {
+    began: () => open.inc(),
     called(tool, outcome, ms) {
+      open.dec();
       calls.inc({ tool, outcome });
       duration.observe({ tool }, ms / 1_000);
     },
@@ -72,7 +70,8 @@ export function createGatewayMetrics(registry: Registry, openCalls: () => number
   };
 }
 
-export const silentMetrics: GatewayMetrics = { called: () => undefined, refused: () => undefined };
+const nowhere = () => undefined;
+export const silentMetrics: GatewayMetrics = { began: nowhere, called: nowhere, refused: nowhere };
 
 /** Read off the answer, so that what is counted is what the caller was told. */
 export function endOf(result: CallToolResult): CallEnd {

@@ -1,7 +1,11 @@
 /** The gateway as an OAuth 2.1 resource server, against a real server of keys, and tokens that want in. */
 import { UnsecuredJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { gatewayOf, listen } from '../../src/cli/serve-gateway.ts';
+import type { HoldfastClient } from '../../src/client/index.ts';
 import type { OAuthSettings } from '../../src/gateway/index.ts';
+import { createLogger, loadConfig } from '../../worker/index.ts';
+import { createMetrics } from '../../worker/metrics.ts';
 import { AuthorizationServer } from '../support/authorization-server.ts';
 import type { TokenOptions } from '../support/authorization-server.ts';
 import { drivenGateway } from '../support/driven-gateway.ts';
@@ -266,6 +270,32 @@ describe('the keys', () => {
     expect((await call(await token())).status).toBe(200);
     issuer.fail = true;
     expect((await call(await token())).status).toBe(200);
+  });
+});
+
+describe('a process that is configured by its environment', () => {
+  it('takes these tokens and names the metadata [M7.1]', async () => {
+    await serve(); // closed after the test
+    const config = await loadConfig({
+      cwd: import.meta.dirname,
+      env: {
+        HOLDFAST_PORT: '0',
+        HOLDFAST_OAUTH_ISSUER: issuer.issuer,
+        HOLDFAST_OAUTH_RESOURCE: RESOURCE,
+        HOLDFAST_OAUTH_JWKS_URL: issuer.jwksUrl,
+      },
+    });
+    const client = driven.client as unknown as HoldfastClient;
+    const metrics = createMetrics();
+    const gateway = gatewayOf(config, { client, log: createLogger({ level: 'silent' }), metrics });
+    try {
+      const check = () => Promise.resolve({ engine: true, ledger: true, worker: null });
+      base = await listen(gateway, config, { check, metrics });
+      expect((await call(null)).headers.get('www-authenticate')).toContain(METADATA);
+      expect((await call(await token(), { method: 'tools/list' })).status).toBe(200);
+    } finally {
+      await gateway.close();
+    }
   });
 });
 

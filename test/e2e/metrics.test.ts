@@ -8,6 +8,7 @@ import { metricsRoute, serveMetrics } from '../../src/cli/metrics-route.ts';
 import type { MetricsServer } from '../../src/cli/metrics-route.ts';
 import { drivenGateway } from '../support/driven-gateway.ts';
 import type { DrivenGateway } from '../support/driven-gateway.ts';
+import { TASKS } from '../support/mcp-clients.ts';
 import { answerOf, post } from '../support/mcp-messages.ts';
 
 const sha256 = (token: string) => createHash('sha256').update(token).digest('hex');
@@ -27,7 +28,10 @@ afterEach(async () => {
 
 async function serve(tokenSha256: string | null = null) {
   const registry = new Registry();
-  driven = drivenGateway({ metrics: registry, limits: { openCallsMax: 2, messageBytesMax: 5_000 } });
+  driven = drivenGateway({
+    metrics: registry,
+    limits: { openCallsMax: 2, messageBytesMax: 5_000, listensMax: 1 },
+  });
   const { gateway, client } = driven;
   base = (await gateway.serveHttp({ port: 0, routes: [metricsRoute({ registry, tokenSha256 })] })).url;
   return { client, registry };
@@ -77,6 +81,30 @@ describe('what the gateway counts', () => {
       expect(await read()).toContain('holdfast_calls_total{tool="read_balance",outcome="abandoned"} 2\n'),
     );
     expect(await read()).toContain('holdfast_open_calls 0\n');
+  });
+});
+
+describe('listens', () => {
+  it('are no calls, and one too many is among what a limit refused [M7.2]', async () => {
+    await serve();
+    const capabilities = { extensions: { [TASKS]: {} } };
+    const started = await answerOf(
+      await post(`${base}/mcp`, { ...call('transfer', { to: 'bob', amount: 5 }), capabilities }),
+    );
+    const params = { notifications: { taskIds: [started.result?.taskId] } };
+    const listen = { method: 'subscriptions/listen', params, capabilities };
+    const left = new AbortController();
+    const first = await post(`${base}/mcp`, listen, { signal: left.signal });
+    const reader = (first.body as ReadableStream<Uint8Array>).getReader();
+    let heard = '';
+    while (!heard.includes('acknowledged')) heard += new TextDecoder().decode((await reader.read()).value);
+    expect((await answerOf(await post(`${base}/mcp`, listen))).error?.data).toMatchObject({
+      code: 'too_many_listens',
+    });
+    const text = await read();
+    expect(text).toContain('holdfast_calls_refused_total{limit="listensMax"} 1\n');
+    expect(text).toContain('holdfast_open_calls 0\n');
+    left.abort();
   });
 });
 

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { HoldfastError } from '../../src/contract/error.ts';
 import type { Coverage } from '../../src/contract/standing-rule.ts';
 import type { HoldfastClient } from '../../src/client/index.ts';
@@ -16,7 +16,7 @@ import * as fixture from '../contract/ledger-fixture.ts';
 import { holdfast, startHoldfast } from '../support/holdfast-command.ts';
 import type { RunningCommand } from '../support/holdfast-command.ts';
 import { TASKS } from '../support/mcp-clients.ts';
-import { answerOf, post } from '../support/mcp-messages.ts';
+import { answerOf, messagesOf, post } from '../support/mcp-messages.ts';
 import type { RawMessage } from '../support/mcp-messages.ts';
 
 const CONFIG = fileURLToPath(new URL('../support/tenants.config.ts', import.meta.url));
@@ -118,6 +118,48 @@ describe('over MCP', () => {
     ['task_answer about one approval', tool('task_answer', { decision: 'reject', callId: 'action#1' })],
   ])('%s [M2.6] [M7.1]', async (_name, route) => {
     expect(await indistinguishable('task', route)).toMatch(NOT_FOUND);
+  });
+
+  it('subscriptions/listen acknowledges it as little as an unknown one [M2.5] [M2.6]', async () => {
+    const route: Route = async (id) => {
+      const listen = { method: 'subscriptions/listen', params: { notifications: { taskIds: [id] } } };
+      const capabilities = { extensions: { [TASKS]: {} } };
+      const headers = { authorization: 'Bearer globex' };
+      return JSON.stringify(
+        await messagesOf(await post(`${dev.url}/mcp`, { ...listen, capabilities }, { headers })),
+      );
+    };
+    expect(await indistinguishable('task', route)).toContain('"taskIds":[]');
+  });
+});
+
+describe('what is counted', () => {
+  it('is everyone’s together, and names no tenant and nobody [M7.1]', async () => {
+    const read = async () => (await fetch(`${dev.url}/metrics`)).text();
+    // The alert was raised by another process: the relay looks for such every 15 s.
+    const isDelivered = /holdfast_alerts_total\{outcome="delivered"\} [1-9]/;
+    await vi.waitFor(async () => expect(await read()).toMatch(isDelivered), {
+      timeout: 60_000,
+      interval: 500,
+    });
+    const text = await read();
+    expect(text).toContain('holdfast_tasks_waiting{status="awaiting_approval"} 1\n');
+    expect(text).toMatch(/holdfast_ledger_transaction_seconds_count\{outcome="committed"\} [1-9]/);
+    expect(text).toMatch(/holdfast_workflows_cached [1-9]/);
+    for (const name of ['acme', 'globex', 'ann', 'widget', owned.task]) expect(text).not.toContain(name);
+  });
+
+  it('is served by a worker of its own on the port it is given', async () => {
+    const env = { HOLDFAST_WORKER_METRICS_PORT: '0' };
+    const worker = await startHoldfast({ cwd, env }, 'worker', '--config', CONFIG);
+    try {
+      const [, port] = /"port":(\d+),"msg":"metrics"/.exec(worker.output()) ?? [];
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      expect(text).toContain('holdfast_activities_running');
+      expect(text).not.toContain('holdfast_calls_total');
+    } finally {
+      await worker.end();
+    }
   });
 });
 

@@ -9,9 +9,11 @@
 import { SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server';
 import type { McpServer, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
+import { HoldfastError } from '../../contract/error.ts';
 import type { Caller } from '../caller.ts';
 import { taskProtocolError } from '../error-mapping.ts';
 import type { GatewayLog } from '../log.ts';
+import type { GatewayMetrics } from '../metrics.ts';
 import { requireTasks } from './extension.ts';
 import { TASK_LISTEN } from './listen-name.ts';
 import type { TaskListens } from './listens.ts';
@@ -21,6 +23,7 @@ const params = z.looseObject({ notifications: z.looseObject({ taskIds: z.array(z
 export interface ListenMethodParts {
   listens: TaskListens;
   log: GatewayLog;
+  metrics: Pick<GatewayMetrics, 'refused'>;
   callerIn: (context: ServerContext) => Caller;
   /** Runs one request so that a shutdown can wait for its answer. */
   track<T>(request: () => Promise<T>): Promise<T>;
@@ -33,7 +36,7 @@ export function registerTaskListen(mcp: McpServer, parts: ListenMethodParts): vo
 }
 
 async function listen(
-  { listens, log, callerIn }: ListenMethodParts,
+  { listens, log, metrics, callerIn }: ListenMethodParts,
   asked: string[],
   context: ServerContext,
 ): Promise<{ _meta: Record<string, unknown> }> {
@@ -54,6 +57,7 @@ async function listen(
         }),
     });
   } catch (error) {
+    if (error instanceof HoldfastError && error.code === 'too_many_listens') metrics.refused('listensMax');
     throw taskProtocolError(error, log, 'subscriptions/listen');
   }
   return { _meta: subscription };
