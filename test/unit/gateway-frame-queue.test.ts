@@ -207,6 +207,20 @@ describe('what waits for one reader', () => {
     expect(rest(queue)).toEqual(kept);
   });
 
+  it('of a reader that keeps up is handed on unread: nothing of it is parsed [M6.1]', () => {
+    const queue = new FrameQueue<Frame>(BOUNDS);
+    const unread: Frame = {
+      bytes: 10,
+      get role(): FrameRole {
+        throw new Error('it was parsed');
+      },
+    };
+    for (let round = 0; round < 3; round += 1) {
+      expect(queue.push(unread)).toBe('taken');
+      expect(queue.take()).toEqual({ frame: unread, dropped: null });
+    }
+  });
+
   it('drops a notification that is larger than the bound by itself, but takes such a response [M6.1]', () => {
     const queue = new FrameQueue<NumberedFrame>(BOUNDS);
     queue.push({ at: 0, bytes: 101, role: { kind: 'replaceable', subject: 'a' } });

@@ -9,6 +9,8 @@
  *    then the oldest that are not needed are dropped.
  * 5. Once something was dropped, the next message taken and every response say how many were.
  * 6. A comment waits only where nothing else does, and is nobody's loss.
+ * 7. What a frame is (`role`) is asked only while another waits or once one was dropped: a reader that keeps up costs no
+ *    parsing.
  */
 export type FrameRole =
   /** Ends a request. Needed. */
@@ -59,8 +61,10 @@ export class FrameQueue<F extends Frame> {
   /** `refused`: the frame is needed, and keeping it would drop another that is. */
   push(frame: F): 'taken' | 'refused' {
     if (this.#isFull) return 'refused';
-    if (frame.role.kind === 'comment' && this.size > 0) return 'taken';
-    if (this.#waiting[0]?.role.kind === 'comment') this.#removeAt(0);
+    if (this.size > 0) {
+      if (frame.role.kind === 'comment') return 'taken';
+      if (this.#waiting[0]?.role.kind === 'comment') this.#removeAt(0);
+    }
     this.#waiting.push(frame);
     this.#bytes += frame.bytes;
     if (this.#isOver()) this.#coalesce();
@@ -80,8 +84,9 @@ export class FrameQueue<F extends Frame> {
     const frame = this.#waiting[0];
     if (frame === undefined) return null;
     this.#removeAt(0);
+    if (this.#dropped === 0) return { frame, dropped: null };
     const { kind } = frame.role;
-    const mustSay = kind === 'response' ? this.#dropped > 0 : this.#dropped > this.#told;
+    const mustSay = kind === 'response' || this.#dropped > this.#told;
     if (!mustSay || kind === 'comment') return { frame, dropped: null };
     this.#told = this.#dropped;
     return { frame, dropped: this.#dropped };

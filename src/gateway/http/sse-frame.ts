@@ -23,7 +23,7 @@ export class SseFrame implements Frame {
     return this.chunk.byteLength;
   }
 
-  /** Read when a bound is met, and once. */
+  /** Parsed when first asked for, and once. */
   get role(): FrameRole {
     this.#role ??= roleOf(new TextDecoder().decode(this.chunk));
     return this.#role;
