@@ -6,6 +6,7 @@
  * since forms are no place for secrets.
  */
 import { z } from 'zod';
+import { isJsonObject } from '../task/json.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { ActionContract, Defect } from './define-action.ts';
 import { childPointer, isUnder } from './pointer.ts';
@@ -83,7 +84,7 @@ const FORMATS: readonly Json[] = ['email', 'uri', 'date', 'date-time'];
 
 /** A field's JSON schema cut down to what forms know (MCP's PrimitiveSchemaDefinition); null where they can't ask for it. */
 function formField(schema: Json | undefined): JsonObject | null {
-  if (!isObject(schema)) return null;
+  if (!isJsonObject(schema)) return null;
   switch (schema['type']) {
     case 'boolean':
       return { type: 'boolean', ...only(schema, SHOWN) };
@@ -109,7 +110,7 @@ function formField(schema: Json | undefined): JsonObject | null {
 
 /** Several of a list may be chosen. */
 function choices(items: Json | undefined): JsonObject | null {
-  if (!isObject(items)) return null;
+  if (!isJsonObject(items)) return null;
   if (items['type'] === 'string' && Array.isArray(items['enum']))
     return { type: 'string', enum: items['enum'] };
   const titled = titledChoices(items['anyOf']);
@@ -120,7 +121,7 @@ function choices(items: Json | undefined): JsonObject | null {
 function titledChoices(options: Json | undefined): JsonObject[] | null {
   if (!Array.isArray(options)) return null;
   const titled = options.map((option) =>
-    isObject(option) && typeof option['const'] === 'string'
+    isJsonObject(option) && typeof option['const'] === 'string'
       ? { const: option['const'], title: option['title'] ?? option['const'] }
       : null,
   );
@@ -130,6 +131,3 @@ function titledChoices(options: Json | undefined): JsonObject[] | null {
 function only(schema: JsonObject, keywords: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(schema).filter(([keyword]) => keywords.includes(keyword)));
 }
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,26 +1,11 @@
 /** What a `TaskAnswer` says, in the few words the rest of the gateway asks it. */
 import type { TaskAnswer } from '../client/task-client.ts';
 import type { JsonObject } from '../task/json.ts';
+import { isTerminal } from '../task/outcome.ts';
 
 export const TASK_META = 'holdfast/task';
 
-export function hasEnded(answer: TaskAnswer): boolean {
-  switch (answer.status) {
-    case 'completed':
-    case 'failed':
-    case 'cancelled':
-      return true;
-    case 'proposed':
-    case 'awaiting_approval':
-    case 'running':
-    case 'reconciling':
-    case 'verifying':
-    case 'backing_off':
-    case 'rolling_back':
-    case 'needs_attention':
-      return false;
-  }
-}
+export const hasEnded = ({ status }: TaskAnswer): boolean => isTerminal(status);
 
 /** The task waits for a person; no amount of waiting by the caller moves it. */
 export const needsPerson = (answer: TaskAnswer): boolean =>

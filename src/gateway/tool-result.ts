@@ -11,7 +11,8 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../client/task-client.ts';
 import { tryExactJson } from '../contract/canonical.ts';
-import type { Json, JsonObject } from '../task/json.ts';
+import { isJsonObject } from '../task/json.ts';
+import type { Json } from '../task/json.ts';
 import { endError, errorText, shownError } from './error-mapping.ts';
 import type { Principal } from '../task/plan.ts';
 import { answerableApproval, approvalFacts, openApproval } from './approval.ts';
@@ -36,7 +37,7 @@ function completedResult(answer: TaskAnswer): CallToolResult {
   const shown = exact.ok && answer.resultDropped === undefined ? [resultText(result)] : [];
   return {
     content: [...shown, ...notes].map((text) => ({ type: 'text', text })),
-    ...(isObject(result) && { structuredContent: result }),
+    ...(isJsonObject(result) && { structuredContent: result }),
   };
 }
 
@@ -87,6 +88,3 @@ function handleResult(answer: TaskAnswer, remark: string): CallToolResult {
 }
 
 const resultText = (result: Json): string => (typeof result === 'string' ? result : JSON.stringify(result));
-
-const isObject = (value: Json): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

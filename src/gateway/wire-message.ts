@@ -10,6 +10,7 @@ import { inexactArguments } from '../contract/canonical.ts';
 import type { InexactValue } from '../contract/canonical.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { parseExactJson } from '../contract/exact-json-text.ts';
+import { isJsonObject } from '../task/json.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 
 export type MessageVerdict =
@@ -59,7 +60,12 @@ function markArguments(parsed: Json, issue: InexactValue): MessageVerdict | null
   const path = index ? issue.path.slice(index.length + 1) : issue.path;
   const message = Array.isArray(parsed) ? parsed[Number(index)] : parsed;
   const isInArguments = path === ARGUMENTS || path.startsWith(`${ARGUMENTS}/`);
-  if (!isInArguments || !isObject(message) || message.method !== 'tools/call' || !isObject(message.params))
+  if (
+    !isInArguments ||
+    !isJsonObject(message) ||
+    message.method !== 'tools/call' ||
+    !isJsonObject(message.params)
+  )
     return null;
   const { _meta: meta } = message.params;
   const marked: JsonObject = {
@@ -68,7 +74,7 @@ function markArguments(parsed: Json, issue: InexactValue): MessageVerdict | null
       ...message.params,
       arguments: {},
       _meta: {
-        ...(isObject(meta) && meta),
+        ...(isJsonObject(meta) && meta),
         [INEXACT_META]: { ...issue, path: path.slice(ARGUMENTS.length) },
       },
     },
@@ -77,7 +83,7 @@ function markArguments(parsed: Json, issue: InexactValue): MessageVerdict | null
 }
 
 function idOf(parsed: Json, issue: InexactValue): string | number | null {
-  if (!isObject(parsed) || issue.path === '/id') return null;
+  if (!isJsonObject(parsed) || issue.path === '/id') return null;
   return typeof parsed.id === 'string' || typeof parsed.id === 'number' ? parsed.id : null;
 }
 
@@ -94,9 +100,6 @@ function parseAnyhow(text: string): Json | undefined {
     return undefined;
   }
 }
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

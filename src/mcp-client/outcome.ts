@@ -5,7 +5,9 @@
  * extension with or without that member, and the plain result of any other server. `completed` and `failed` are said only
  * where the server said them; whatever it left open is `unknown`, `input_needed`, or a task that still works.
  */
+import { isJsonObject } from '../task/json.ts';
 import type { Json, JsonObject } from '../task/json.ts';
+import { isTerminal } from '../task/outcome.ts';
 
 /** The result of `tools/call`, as it came. */
 export interface ToolResult {
@@ -84,7 +86,6 @@ export interface TaskReading {
 }
 
 export const TASK_META = 'holdfast/task';
-const ENDED = ['completed', 'failed', 'cancelled'];
 /** Where the server names none. */
 export const POLL_INTERVAL_MS = 1_000;
 
@@ -117,7 +118,7 @@ export function readingOfTask(task: JsonObject): TaskReading {
     outcome,
     pollIntervalMs: typeof task.pollIntervalMs === 'number' ? task.pollIntervalMs : POLL_INTERVAL_MS,
     sequence: typeof task.lastUpdatedAt === 'string' ? Date.parse(task.lastUpdatedAt) || 0 : 0,
-    hasEnded: ENDED.includes(status),
+    hasEnded: isTerminal(status),
   };
 }
 
@@ -134,7 +135,9 @@ function outcomeOfTask(task: JsonObject, words: TaskWords): CallOutcome | null {
   switch (status) {
     case 'completed':
       // Asked for with `tasks/get` only then is the result there.
-      return isObject(task.result) ? endedOutcome(task.result as unknown as ToolResult, taskId, facts) : null;
+      return isJsonObject(task.result)
+        ? endedOutcome(task.result as unknown as ToolResult, taskId, facts)
+        : null;
     case 'failed':
       return {
         kind: 'failed',
@@ -172,8 +175,7 @@ function openOutcome(facts: TaskFacts | null, message: string): CallOutcome | nu
 /** The result of `tools/call` or of `task_get`. `reading` where it is a task that goes on. */
 export function outcomeOfResult(result: ToolResult): CallOutcome | { kind: 'working'; reading: TaskReading } {
   const facts = factsOf(result._meta);
-  if (facts === null || ENDED.includes(facts.status))
-    return endedOutcome(result, facts?.taskId ?? null, facts);
+  if (facts === null || isTerminal(facts.status)) return endedOutcome(result, facts?.taskId ?? null, facts);
   const statusMessage = textOf(result);
   const outcome = askedInWords(result, facts) ?? openOutcome(facts, statusMessage);
   if (outcome !== null) return outcome;
@@ -196,7 +198,7 @@ export const readingOfResult = (result: ToolResult, taskId: string): TaskReading
     outcome,
     pollIntervalMs: POLL_INTERVAL_MS,
     sequence: 0,
-    hasEnded: facts === null || ENDED.includes(facts.status),
+    hasEnded: facts === null || isTerminal(facts.status),
   };
 };
 
@@ -205,7 +207,8 @@ function askedInWords({ structuredContent }: ToolResult, { taskId, status }: Tas
   if (status !== 'awaiting_approval' || structuredContent === undefined) return null;
   const { next, approval } = structuredContent;
   const message = JSON.stringify(approval ?? null);
-  const callId = isObject(next) && next.tool === 'task_answer' ? (next.arguments as JsonObject).callId : null;
+  const callId =
+    isJsonObject(next) && next.tool === 'task_answer' ? (next.arguments as JsonObject).callId : null;
   if (typeof callId !== 'string') return null;
   return {
     kind: 'input_needed',
@@ -240,22 +243,22 @@ export const askForKey = (tool: string, key: string | null): string =>
 
 export function errorOfRpc(error: unknown): CallError {
   const { message = 'no message', data } = (error ?? {}) as { message?: unknown; data?: unknown };
-  const named = isObject(data as Json) ? (data as JsonObject) : {};
+  const named = isJsonObject(data as Json) ? (data as JsonObject) : {};
   return {
     code: typeof named.code === 'string' ? named.code : 'rpc_error',
     message: String(message),
-    details: isObject(named.details) ? named.details : {},
+    details: isJsonObject(named.details) ? named.details : {},
     retryable: named.retryable === true,
   };
 }
 
 function errorOfTool(error: Json | undefined, result: ToolResult): CallError {
-  if (!isObject(error) || typeof error.code !== 'string')
+  if (!isJsonObject(error) || typeof error.code !== 'string')
     return { code: 'tool_error', message: textOf(result), details: {}, retryable: false };
   return {
     code: error.code,
     message: typeof error.message === 'string' ? error.message : textOf(result),
-    details: isObject(error.details) ? error.details : {},
+    details: isJsonObject(error.details) ? error.details : {},
     retryable: error.retryable === true,
   };
 }
@@ -266,6 +269,3 @@ function effectOf(facts: TaskFacts | null): 'none' | 'applied' | 'rolled_back' |
 }
 
 const textOf = ({ content }: ToolResult): string => content.map(({ text }) => text ?? '').join('\n');
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -6,6 +6,7 @@
  * A listen without `taskIds` is the SDK's, untouched. Once the SDK serves `taskIds`, this file goes.
  */
 import { hasTaskClientCapabilityV2 } from '@modelcontextprotocol/ext-tasks/core/v2';
+import { isJsonObject } from '../../task/json.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 
 const LISTEN = 'subscriptions/listen';
@@ -32,10 +33,8 @@ export const opensStream = (message: Json): boolean =>
   isTaskListen(message) && hasTaskClientCapabilityV2(message['params']);
 
 function isTaskListen(message: Json): message is JsonObject {
-  if (!isObject(message) || message['method'] !== LISTEN || !isObject(message['params'])) return false;
+  if (!isJsonObject(message) || message['method'] !== LISTEN || !isJsonObject(message['params']))
+    return false;
   const { notifications } = message['params'];
-  return isObject(notifications) && notifications['taskIds'] !== undefined;
+  return isJsonObject(notifications) && notifications['taskIds'] !== undefined;
 }
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

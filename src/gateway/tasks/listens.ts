@@ -7,7 +7,7 @@
  * 3. A principal has `listensMax` open here at most, and one names `listenTaskIdsMax` tasks at most.
  * 4. A listen is over when its caller leaves, its tasks have ended, or this gateway shuts down; no task is touched by it.
  */
-import type { TaskClient } from '../../client/task-client.ts';
+import type { TaskAnswer, TaskClient } from '../../client/task-client.ts';
 import { HoldfastError } from '../../contract/error.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Caller } from '../caller.ts';
@@ -67,7 +67,7 @@ export class TaskListens {
     const stops: (() => void)[] = [];
     const watch = async (taskId: string): Promise<string | null> => {
       try {
-        const told = (answer: Parameters<typeof detailedTask>[0]) => outbox.put(taskId, answer);
+        const told = (answer: TaskAnswer) => outbox.put(taskId, answer);
         stops.push(await this.#watches.open(taskId, listener.principal, told));
         return taskId;
       } catch (error) {
