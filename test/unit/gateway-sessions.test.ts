@@ -136,6 +136,16 @@ describe('one session more than a principal may have', () => {
     expect(await sessions.open(LOCAL)).not.toBeNull();
   });
 
+  it('ends one each where several come at one moment, and none that has just come [M7.2]', async () => {
+    setUp(2);
+    await Promise.all([opened(), opened()]);
+    const newcomers = await Promise.all([1, 2, 3].map(() => sessions.open(LOCAL)));
+    expect(newcomers.map((session) => session !== null)).toEqual([true, true, false]);
+    expect(sessions.size).toBe(2);
+    const ids = await Promise.all(newcomers.flatMap((session) => (session ? [initialize(session)] : [])));
+    expect(ids.map((id) => isKnown(id))).toEqual([true, true]);
+  });
+
   it('is refused always where none is allowed [M7.2]', async () => {
     setUp(0);
     expect(await sessions.open(LOCAL)).toBeNull();

@@ -18,6 +18,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import type { AuthInfo, McpServer } from '@modelcontextprotocol/server';
+import { isJsonObject } from '../../task/json.ts';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Clock } from '../clock.ts';
@@ -53,51 +54,52 @@ export interface Sessions {
 const ID_BYTES = 24;
 
 export function createSessions({ serverFor, limits, clock }: SessionParts): Sessions {
-  /** Least recently used first. */
-  const held = new Set<HeldSession>();
-  const makeRoom = async (owner: string): Promise<boolean> => {
-    const own = [...held].filter((session) => session.owner === owner);
-    if (own.length < limits.legacySessionsMax) return true;
-    const idle = own.find(({ calls }) => calls === 0);
-    await idle?.end();
-    return idle !== undefined;
-  };
+  /** By id, least recently used first. */
+  const held = new Map<string, HeldSession>();
   return {
     find(id, principal) {
-      const owner = ownerOf(principal);
-      return [...held].find((session) => session.id === id && session.owner === owner) ?? null;
+      const session = held.get(id);
+      return session?.owner === ownerOf(principal) ? session : null;
     },
     async open(principal) {
+      const server = await serverFor(principal);
       const owner = ownerOf(principal);
-      if (!(await makeRoom(owner))) return null;
+      const own = [...held.values()].filter((session) => session.owner === owner);
+      const isFull = own.length >= limits.legacySessionsMax;
+      const longestIdle = own.find(({ isIdle }) => isIdle);
+      if (isFull && longestIdle === undefined) return null;
+      // No turn between count and entry: two newcomers would both find room for one.
+      const ended = isFull ? longestIdle?.end() : undefined;
       const session = new HeldSession(owner, held, { limits, clock });
-      await session.connect(await serverFor(principal));
+      await ended;
+      await session.connect(server);
       return session;
     },
     get size() {
       return held.size;
     },
     async close() {
-      await Promise.all([...held].map((session) => session.end()));
+      await Promise.all([...held.values()].map((session) => session.end()));
     },
   };
 }
 
 class HeldSession implements Session {
+  readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly owner: string;
   readonly face: SessionFace;
-  calls = 0;
+  #calls = 0;
   #streams = 0;
   #usedAt: number;
   #callOff: () => void = () => undefined;
-  readonly #all: Set<HeldSession>;
+  readonly #all: Map<string, HeldSession>;
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #transport: WebStandardStreamableHTTPServerTransport;
 
   constructor(
     owner: string,
-    all: Set<HeldSession>,
+    all: Map<string, HeldSession>,
     { limits, clock }: Pick<SessionParts, 'limits' | 'clock'>,
   ) {
     this.owner = owner;
@@ -106,18 +108,18 @@ class HeldSession implements Session {
     this.#idleMs = limits.legacySessionIdleMs;
     this.#usedAt = clock.now();
     const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: () => randomBytes(ID_BYTES).toString('base64url'),
+      sessionIdGenerator: () => this.id,
       keepAliveMs: limits.keepAliveMs,
     });
     this.#transport = transport;
     this.face = { fetch: (request, options) => transport.handleRequest(request, options) };
-    all.add(this);
+    all.set(this.id, this);
     this.#expireAfter(this.#idleMs);
   }
 
-  /** Undefined until its client has initialized. */
-  get id(): string | undefined {
-    return this.#transport.sessionId;
+  /** Nothing is under way that would be cut; its `initialize` included. */
+  get isIdle(): boolean {
+    return this.#calls === 0 && this.#transport.sessionId !== undefined;
   }
 
   async connect(server: McpServer): Promise<void> {
@@ -135,7 +137,7 @@ class HeldSession implements Session {
       return await work();
     } finally {
       this.#count(kind, -1);
-      if (this.id === undefined) await this.end(); // its `initialize` was refused
+      if (this.#transport.sessionId === undefined) await this.end(); // its `initialize` was refused
     }
   }
 
@@ -146,19 +148,19 @@ class HeldSession implements Session {
 
   #forget(): void {
     this.#callOff();
-    this.#all.delete(this);
+    this.#all.delete(this.id);
   }
 
   #count(kind: 'call' | 'stream', by: number): void {
-    if (kind === 'call') this.calls += by;
+    if (kind === 'call') this.#calls += by;
     else this.#streams += by;
     this.#usedAt = this.#clock.now();
-    if (this.#all.delete(this)) this.#all.add(this);
+    if (this.#all.delete(this.id)) this.#all.set(this.id, this);
   }
 
   #expireAfter(ms: number): void {
     this.#callOff = this.#clock.after(ms, () => {
-      const isBusy = this.calls + this.#streams > 0;
+      const isBusy = this.#calls + this.#streams > 0;
       const restMs = isBusy ? this.#idleMs : this.#usedAt + this.#idleMs - this.#clock.now();
       if (restMs > 0) this.#expireAfter(restMs);
       else void this.end();
@@ -171,15 +173,12 @@ const ownerOf = ({ tenant, subject, roles }: Principal): string =>
 
 /** 2025's first message. A modern one declares its version in every request. */
 export const isLegacyInitialize = (body: Json): boolean =>
-  isMessage(body) && body.method === 'initialize' && !isModern(body);
+  isJsonObject(body) && body.method === 'initialize' && !isModern(body);
 
 /** A message that a session may be for. */
 export function isModern(body: Json): boolean {
-  if (!isMessage(body)) return false;
+  if (!isJsonObject(body)) return false;
   const { params } = body;
-  const meta = isMessage(params) ? params._meta : undefined;
-  return isMessage(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY);
+  const meta = isJsonObject(params) ? params._meta : undefined;
+  return isJsonObject(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY);
 }
-
-const isMessage = (value: Json | undefined): value is Record<string, Json> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
