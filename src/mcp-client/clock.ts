@@ -37,3 +37,6 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
     signal.addEventListener('abort', done, { once: true });
   });
 }
+
+/** For whoever gives no signal of their own. */
+export const NEVER = new AbortController().signal;

@@ -11,7 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff, seededRandom } from './backoff.ts';
-import { systemClock } from './clock.ts';
+import { NEVER, systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { createConnector } from './connector.ts';
 import { openLink } from './link.ts';
@@ -20,7 +20,7 @@ import type { CallError, CallOutcome, TaskReading } from './outcome.ts';
 import { errorOfRpc } from './outcome.ts';
 import { repeat, waitOut } from './parts.ts';
 import type { ClientParts, Span } from './parts.ts';
-import { answerTask, cancelTask, readTask, TaskRequestRefused, waitForTask } from './tasks.ts';
+import { answerTask, cancelTask, readTask, refusal, TaskRequestRefused, waitForTask } from './tasks.ts';
 import { callTool } from './tool-call.ts';
 import type { Progress, ToolCall } from './tool-call.ts';
 import { toolTerms } from './tool-terms.ts';
@@ -127,7 +127,7 @@ export class McpClient {
       const isRefused = found.failure === 'refused';
       if (isRefused || (await waitOut(parts, span, backoff.next(found.retryAfterMs))) !== null) {
         await connector.close();
-        if (isRefused) throw new TaskRequestRefused(refusedWith(found.message));
+        if (isRefused) throw new TaskRequestRefused(refusal(found));
         throw new McpUnavailable(found.message);
       }
     }
@@ -179,7 +179,7 @@ export class McpClient {
    */
   listen(
     taskIds: readonly string[],
-    { signal = new AbortController().signal, timeouts }: TaskOptions = {},
+    { signal = NEVER, timeouts }: TaskOptions = {},
   ): AsyncGenerator<TaskReading, void, undefined> {
     const readIdleMs = timeouts?.idleMs ?? READ_IDLE_MS;
     return watchTasks(this.#parts, taskIds, { signal, readIdleMs });
@@ -251,13 +251,6 @@ function keyOf({ key }: ToolTerms, args: JsonObject, given: string | undefined):
 
 const KEY_ARGUMENT = 'idempotencyKey';
 
-const refusedWith = (message: string): CallError => ({
-  code: 'refused',
-  message,
-  details: {},
-  retryable: false,
-});
-
 /** Nothing was called yet. */
 function listFailure(reply: Exclude<Awaited<ReturnType<typeof repeat>>, { kind: 'result' }>): CallError {
   switch (reply.kind) {
@@ -271,6 +264,6 @@ function listFailure(reply: Exclude<Awaited<ReturnType<typeof repeat>>, { kind: 
     case 'error':
       return errorOfRpc(reply.error);
     case 'failure':
-      return refusedWith(reply.message);
+      return refusal(reply);
   }
 }

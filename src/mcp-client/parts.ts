@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 import type { Connector } from './connector.ts';
 import type { Link } from './link.ts';
 import { createBackoff } from './backoff.ts';
-import { pause } from './clock.ts';
+import { NEVER, pause } from './clock.ts';
 import { startClocks } from './two-clocks.ts';
 import type { ClockEnd } from './two-clocks.ts';
 import type { RequestOptions } from './dispatch.ts';
@@ -41,7 +41,7 @@ export async function attempt(
 ): Promise<Attempted> {
   const clocks = startClocks(clock, span, span.signal);
   try {
-    const found = await Promise.race([connector.link(), ended(clocks.signal)]);
+    const found = await unlessAborted(connector.link(), clocks.signal);
     if (found === null) return clocks.end === 'idle' ? NO_LINK : over(clocks.end);
     if (found.kind === 'failure') return found;
     const { link } = found;
@@ -74,11 +74,15 @@ const NO_LINK: FailedRequest = {
 
 const over = (end: ClockEnd | null): Over => ({ kind: 'over', end: end === 'maximum' ? end : 'abandoned' });
 
-const ended = (signal: AbortSignal): Promise<null> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve(null);
-    signal.addEventListener('abort', () => resolve(null), { once: true });
+/** As `work`, but null as soon as `signal` aborts; what comes of the work afterwards is ignored. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const leave = () => resolve(null);
+    if (signal.aborted) return leave();
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
   });
+}
 
 /**
  * A request that may be repeated at will: a read, or one that the server takes once however often it comes. Repeated with
@@ -110,5 +114,3 @@ export async function waitOut(
   if (signal?.aborted) return { kind: 'over', end: 'abandoned' };
   return delayMs >= leftMs ? { kind: 'over', end: 'maximum' } : null;
 }
-
-const NEVER = new AbortController().signal;

@@ -14,7 +14,6 @@ import { askForTask, errorOfRpc, readingOfResult, readingOfTask } from './outcom
 import type { CallError, CallOutcome, TaskReading, ToolResult, UnknownReason } from './outcome.ts';
 import { repeat, waitOut } from './parts.ts';
 import type { ClientParts, Over, Span } from './parts.ts';
-import { planAfterLoss } from './reconnect-plan.ts';
 import { lost } from './reply.ts';
 import type { FailedRequest, Reply } from './reply.ts';
 
@@ -138,9 +137,8 @@ export async function answerTask(
   span: Span,
 ): Promise<boolean> {
   let isFirst = true;
-  const steps = planAfterLoss({ kind: 'answer', taskId });
   const reply = await repeat(parts, span, async (link, options) => {
-    if (!isFirst && steps.some((step) => step.do === 'answer_if_asked')) {
+    if (!isFirst) {
       const known = await sendRead(link, taskId, options);
       if (known.kind !== 'result') return known;
       const read = readingOf(known.result, taskId);
@@ -196,7 +194,8 @@ function acknowledged(reply: Repeated): boolean {
   }
 }
 
-const refusal = ({ message }: FailedRequest): CallError => ({
+/** As an error of the call's own, where it was the transport that was refused. */
+export const refusal = ({ message }: FailedRequest): CallError => ({
   code: 'refused',
   message,
   details: {},

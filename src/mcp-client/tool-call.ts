@@ -11,7 +11,7 @@
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff } from './backoff.ts';
 import type { RequestOptions } from './dispatch.ts';
-import { askForKey, errorOfRpc, outcomeOfResult, readingOfTask } from './outcome.ts';
+import { askForKey, errorOfRpc, factsOf, outcomeOfResult, readingOfTask } from './outcome.ts';
 import type { CallError, CallOutcome, ToolResult, UnknownReason } from './outcome.ts';
 import { attempt, waitOut } from './parts.ts';
 import type { Attempted, ClientParts, Span } from './parts.ts';
@@ -119,16 +119,11 @@ const named = (outcome: CallOutcome, { key }: ToolCall): CallOutcome =>
 /** Asked before there is a task. */
 const inputNeeded = ({ inputRequests, requestState, _meta }: JsonObject): CallOutcome => ({
   kind: 'input_needed',
-  taskId: taskIdIn(_meta),
+  taskId: factsOf(_meta)?.taskId ?? null,
   requests: (inputRequests ?? {}) as Record<string, JsonObject>,
   message: 'a person must answer first',
   ...(typeof requestState === 'string' && { requestState }),
 });
-
-const taskIdIn = (meta: unknown): string | null => {
-  const facts = (meta as JsonObject | undefined)?.['holdfast/task'] as JsonObject | undefined;
-  return typeof facts?.taskId === 'string' ? facts.taskId : null;
-};
 
 /** No answer, and nobody knows of a task. What changes nothing has failed; anything else is not known. */
 function unanswered(call: ToolCall, reason: UnknownReason, error?: CallError): CallOutcome {

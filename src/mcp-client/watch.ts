@@ -20,6 +20,7 @@ import type { WireNotification } from './dispatch.ts';
 import { readingOfTask } from './outcome.ts';
 import type { TaskReading } from './outcome.ts';
 import { pause } from './clock.ts';
+import { unlessAborted } from './parts.ts';
 import type { ClientParts } from './parts.ts';
 import { planAfterLoss } from './reconnect-plan.ts';
 import { failureOfError } from './reply.ts';
@@ -136,9 +137,10 @@ async function nextTurn(watch: Watch): Promise<void> {
 
 /** Opens the stream that is due, with the filter restored. */
 async function restoreStream(watch: Watch): Promise<void> {
-  const { parts, due } = watch;
+  const { parts, due, options } = watch;
   if (watch.stream !== null || watch.listenAt === null || parts.clock.now() < watch.listenAt) return;
-  const found = await parts.connector.link();
+  const found = await unlessAborted(parts.connector.link(), options.signal);
+  if (found === null) return;
   if (found.kind === 'failure') return listenLater(watch);
   const { link } = found;
   if (link.tasks === null) {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { createConnector } from '../../../src/mcp-client/connector.ts';
 import type { TaskReading } from '../../../src/mcp-client/outcome.ts';
 import { watchTasks } from '../../../src/mcp-client/watch.ts';
 import type { JsonObject } from '../../../src/task/json.ts';
+import { HandDrivenClock } from '../../support/hand-driven-clock.ts';
 import { handDrivenLink } from '../../support/hand-driven-link.ts';
 import type { Answer, HandDrivenRequest } from '../../support/hand-driven-link.ts';
 
@@ -191,4 +193,14 @@ describe('a watch of a server that does not push', () => {
     await quiet();
     expect(streams().length).toBeGreaterThan(1);
   });
+});
+
+it('a watch that is given up ends at once, in the midst of a handshake too [M6.3]', async () => {
+  const connector = createConnector(() => new Promise(() => undefined));
+  const parts = { connector, clock: new HandDrivenClock(), random: () => 0.5 };
+  const gone = new AbortController();
+  const first = watchTasks(parts, ['T'], { signal: gone.signal, readIdleMs: 5_000 }).next();
+  await quiet();
+  gone.abort();
+  expect(await first).toEqual({ done: true, value: undefined });
 });
