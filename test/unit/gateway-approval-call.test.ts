@@ -1,16 +1,14 @@
 /** A blocking call that meets an approval, and the same call when it comes back with a person's answer. */
 import { describe, expect, it, vi } from 'vitest';
 import { callAction } from '../../src/gateway/call-tool.ts';
-import type { CallOutcome, CallParts } from '../../src/gateway/call-tool.ts';
+import type { CallOutcome } from '../../src/gateway/call-tool.ts';
 import type { Caller } from '../../src/gateway/caller.ts';
 import type { ApprovalView } from '../../src/client/task-client.ts';
 import { createGateway } from '../../src/gateway/index.ts';
-import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
-import { silentLog } from '../../src/gateway/log.ts';
 import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
 import { drivenClient, drivenTools, LOCAL, openApproval, transfer } from '../support/driven-gateway.ts';
-import { HandDrivenClock } from '../support/hand-driven-clock.ts';
+import { callerWith, callParts } from '../support/past-the-sdk.ts';
 
 const ARGS = { to: 'bob', amount: 5 };
 const approve = { 'action#1': { action: 'accept', content: { decision: 'approve', reason: 'fine' } } };
@@ -18,27 +16,8 @@ const readBalance = drivenTools.find(({ name }) => name === 'read_balance') ?? t
 
 function setUp(change: Partial<Caller> = {}) {
   const client = drivenClient();
-  const parts: CallParts = {
-    client,
-    limits: DEFAULT_LIMITS,
-    clock: new HandDrivenClock(),
-    log: silentLog,
-    shutdown: new AbortController().signal,
-    beforeAnswer: () => Promise.resolve(),
-  };
-  const caller: Caller = {
-    principal: LOCAL,
-    declaresTasks: false,
-    canElicit: true,
-    requestState: undefined,
-    inputResponses: undefined,
-    abortMeansCancel: true,
-    signal: new AbortController().signal,
-    meta: {},
-    progressToken: undefined,
-    sendProgress: () => Promise.resolve(),
-    ...change,
-  };
+  const parts = callParts({ client });
+  const caller = callerWith({ canElicit: true, ...change });
   const call = (also: Partial<Caller> = {}, args: object = ARGS, tool = toolOf(transfer)) =>
     inRequest(parts, { ...caller, ...also }, (request) => callAction(parts, tool, args, request));
   const ask = (approval: Partial<ApprovalView> = {}) =>

@@ -3,14 +3,12 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineAction } from '../../src/contract/define-action.ts';
 import { callAction } from '../../src/gateway/call-tool.ts';
-import type { CallOutcome, CallParts } from '../../src/gateway/call-tool.ts';
+import type { CallOutcome } from '../../src/gateway/call-tool.ts';
 import type { Caller } from '../../src/gateway/caller.ts';
-import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
-import { silentLog } from '../../src/gateway/log.ts';
 import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
-import { drivenClient, LOCAL } from '../support/driven-gateway.ts';
-import { HandDrivenClock } from '../support/hand-driven-clock.ts';
+import { drivenClient } from '../support/driven-gateway.ts';
+import { callerWith, callParts } from '../support/past-the-sdk.ts';
 
 const letter = defineAction({
   name: 'letter',
@@ -35,26 +33,8 @@ function setUp() {
     cause: 'committed',
     result: args,
   }));
-  const parts: CallParts = {
-    client,
-    limits: DEFAULT_LIMITS,
-    clock: new HandDrivenClock(),
-    log: silentLog,
-    shutdown: new AbortController().signal,
-    beforeAnswer: () => Promise.resolve(),
-  };
-  const caller: Caller = {
-    principal: LOCAL,
-    declaresTasks: false,
-    canElicit: true,
-    requestState: undefined,
-    inputResponses: undefined,
-    abortMeansCancel: true,
-    signal: new AbortController().signal,
-    meta: {},
-    progressToken: undefined,
-    sendProgress: () => Promise.resolve(),
-  };
+  const parts = callParts({ client });
+  const caller = callerWith({ canElicit: true });
   const call = (also: Partial<Caller> = {}, args: object = {}, spec = toolOf(letter)) =>
     inRequest(parts, { ...caller, ...also }, (request) => callAction(parts, spec, args, request));
   return { client, call };

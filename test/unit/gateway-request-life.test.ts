@@ -7,8 +7,8 @@ import type { OpenRequest } from '../../src/gateway/open-request.ts';
 import { dueAt, isOver, lifeAfter, opened } from '../../src/gateway/request-life.ts';
 import type { RequestEvent, RequestLife } from '../../src/gateway/request-life.ts';
 import { deferred } from '../support/deferred.ts';
-import { LOCAL } from '../support/driven-gateway.ts';
 import { HandDrivenClock } from '../support/hand-driven-clock.ts';
+import { callerWith } from '../support/past-the-sdk.ts';
 import { holds } from '../support/property.ts';
 
 const CLOCKS = { idleMs: 500, maximumMs: 2_000 };
@@ -184,19 +184,12 @@ function setUp(change: Partial<Caller> = {}, clock = new HandDrivenClock()) {
   const leave = new AbortController();
   const shutdown = new AbortController();
   const sent: number[] = [];
-  const caller: Caller = {
-    principal: LOCAL,
-    declaresTasks: false,
-    canElicit: false,
-    requestState: undefined,
-    inputResponses: undefined,
-    abortMeansCancel: true,
+  const caller = callerWith({
     signal: leave.signal,
-    meta: {},
     progressToken: 0,
     sendProgress: ({ progress }) => Promise.resolve(void sent.push(progress)),
     ...change,
-  };
+  });
   const limits = { ...DEFAULT_LIMITS, idleMs: 500, blockingMs: 2_000, progressIntervalMs: 0 };
   const work = deferred<string>();
   const givenUp = vi.fn();

@@ -1,40 +1,20 @@
 import { describe, expect, it, vi } from 'vitest';
 import { callAction } from '../../src/gateway/call-tool.ts';
-import type { CallParts } from '../../src/gateway/call-tool.ts';
 import type { Caller } from '../../src/gateway/caller.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
-import { silentLog } from '../../src/gateway/log.ts';
 import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
 import { drivenClient, drivenTools, LOCAL, transfer } from '../support/driven-gateway.ts';
 import { HandDrivenClock } from '../support/hand-driven-clock.ts';
+import { callerWith, callParts } from '../support/past-the-sdk.ts';
 
 function setUp(change: Partial<Caller> = {}) {
   const client = drivenClient();
   const clock = new HandDrivenClock();
   const leave = new AbortController();
   const shutdown = new AbortController();
-  const parts: CallParts = {
-    client,
-    limits: DEFAULT_LIMITS,
-    clock,
-    log: silentLog,
-    shutdown: shutdown.signal,
-    beforeAnswer: () => Promise.resolve(),
-  };
-  const caller: Caller = {
-    principal: LOCAL,
-    declaresTasks: false,
-    canElicit: false,
-    requestState: undefined,
-    inputResponses: undefined,
-    abortMeansCancel: true,
-    signal: leave.signal,
-    meta: {},
-    progressToken: undefined,
-    sendProgress: () => Promise.resolve(),
-    ...change,
-  };
+  const parts = callParts({ client, clock, shutdown: shutdown.signal });
+  const caller = callerWith({ signal: leave.signal, ...change });
   const call = (args: object = { to: 'bob', amount: 5 }, tool = toolOf(transfer)) =>
     inRequest(parts, caller, (request) => callAction(parts, tool, args, request));
   return {
