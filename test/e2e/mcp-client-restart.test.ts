@@ -75,37 +75,37 @@ it('500 clients lose their gateway in the midst of their calls: all are served b
   const second = await start(new URL(first.url).port);
   const health = watchHealth(second.url);
   const outcomes = await Promise.all([...calls, ...reads]);
-  const { refused, slowestMs } = await health.stop();
+  const { well, refused } = await health.stop();
 
   expect(outcomes.filter(({ kind }) => kind !== 'completed')).toEqual([]);
   const { total, applied } = await system.target.report();
   expect([total, new Set(Object.values(applied))]).toEqual([WRITERS + 1, new Set([1])]);
   expect(refused).toBe(0);
-  expect(slowestMs).toBeLessThan(5_000);
+  // One question at a time: a gateway that those who came back kept busy would have answered no second one.
+  expect(well).toBeGreaterThan(2);
   expect(await second.end('SIGTERM')).toBe(0);
 }, 120_000);
 
 /** Asks the new gateway for its health, over and over, while everybody comes back. */
 function watchHealth(url: string) {
   let isOver = false;
+  let well = 0;
   let refused = 0;
-  let slowestMs = 0;
   const watching = (async () => {
     while (!isOver) {
-      const from = performance.now();
       const isWell = await fetch(`${url}/healthz`).then(
         ({ ok }) => ok,
         () => false,
       );
-      if (!isWell) refused += 1;
-      slowestMs = Math.max(slowestMs, performance.now() - from);
+      if (isWell) well += 1;
+      else refused += 1;
     }
   })();
   return {
     stop: async () => {
       isOver = true;
       await watching;
-      return { refused, slowestMs };
+      return { well, refused };
     },
   };
 }
