@@ -18,12 +18,29 @@ const KEY_PROPERTY: JsonObject = {
 
 /**
  * What `tools/list` publishes as `inputSchema`: what the handler accepts before defaults are filled in, plus
- * `idempotencyKey` for every action that is not safe.
+ * `idempotencyKey` for every action that is not safe. What a person is asked for may be left out, or a model would make
+ * it up.
  */
 export function inputJsonSchema(contract: ActionContract): JsonObject {
-  const schema = convert(contract.input, 'input');
+  const schema = withoutAsked(convert(contract.input, 'input'), contract);
   if (contract.effect === 'safe') return schema;
   return { ...schema, properties: { ...(schema['properties'] as JsonObject), [KEY_ARGUMENT]: KEY_PROPERTY } };
+}
+
+const ASKED = 'Left out, a person is asked for it.';
+
+function withoutAsked(schema: JsonObject, { ask }: ActionContract): JsonObject {
+  const asked = new Set<unknown>(ask.flatMap(({ fields }) => fields));
+  if (asked.size === 0) return schema;
+  const { required, ...rest } = schema;
+  const kept = (required as string[] | undefined)?.filter((field) => !asked.has(field)) ?? [];
+  const properties = Object.entries(schema['properties'] as Record<string, JsonObject>).map(
+    ([name, field]) => {
+      const said = typeof field['description'] === 'string' ? `${field['description']} ` : '';
+      return [name, asked.has(name) ? { ...field, description: `${said}${ASKED}` } : field];
+    },
+  );
+  return { ...rest, properties: Object.fromEntries(properties), ...(kept.length > 0 && { required: kept }) };
 }
 
 /** The schema of the action's result. */

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { defineAction, sensitive } from '../../src/index.ts';
 import type { HoldfastError, Question } from '../../src/index.ts';
 import { questionForms } from '../../src/contract/asked.ts';
+import { inputJsonSchema } from '../../src/contract/json-schema.ts';
 
 const output = z.json();
 const contractOf = (input: z.ZodObject, ask: Question[]) =>
@@ -57,6 +58,26 @@ describe('the form of a question', () => {
         shelves: { type: 'array', maxItems: 2, items: { anyOf: [{ const: 'a', title: 'Upper' }, { const: 'b', title: 'Lower' }] } }, // prettier-ignore
       },
     );
+  });
+});
+
+describe('the published schema', () => {
+  test('lets what a person is asked for be left out, and says so, so that no model makes it up [M1.1]', () => {
+    const input = z.object({ to: z.string().describe('Who gets it.'), copies: z.int(), text: z.string() });
+    const published = inputJsonSchema(contractOf(input, [{ id: 'q', fields: ['to', 'copies'] }]));
+    expect(published).toMatchObject({
+      properties: {
+        to: { type: 'string', description: 'Who gets it. Left out, a person is asked for it.' },
+        copies: { type: 'integer', description: 'Left out, a person is asked for it.' },
+        text: { type: 'string' },
+      },
+      required: ['text'],
+      additionalProperties: false,
+    });
+    expect(
+      inputJsonSchema(contractOf(input, [{ id: 'q', fields: ['to', 'copies', 'text'] }])),
+    ).not.toHaveProperty('required');
+    expect(inputJsonSchema(contractOf(input, []))).toMatchObject({ required: ['to', 'copies', 'text'] });
   });
 });
 
