@@ -11,18 +11,18 @@ const output = z.string();
 const NOTHING_TO_READ = { none: 'there is nothing to read back' };
 const none = z.object({});
 
+/** Short enough to run inside the first workflow task: the suite waits half a second for some. */
+const quick = { version: 1, output, effect: 'safe', deadlines: { attempt: '1s' } } as const;
+
 /** Answers at once. */
 const reading = (name: string, text: string) =>
-  implementAction(
-    defineAction({ name, version: 1, description: name, input: none, output, effect: 'safe' }),
-    {
-      execute: async () => text,
-    },
-  );
+  implementAction(defineAction({ ...quick, name, description: name, input: none }), {
+    execute: async () => text,
+  });
 
 /** Answers with what a person filled in. */
 const asking = <Input extends z.ZodObject>(name: string, input: Input, ...ask: Question[]) =>
-  implementAction(defineAction({ name, version: 1, description: name, input, output, effect: 'safe', ask }), {
+  implementAction(defineAction({ ...quick, name, description: name, input, ask }), {
     execute: async (filledIn) => `state-ok: ${JSON.stringify(filledIn)}`,
   });
 

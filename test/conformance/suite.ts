@@ -2,6 +2,9 @@
  * Runs the official suite against a URL and reads what it found: one verdict for each scenario of each requirement set,
  * with the suite's own baseline file of what is expected to fail.
  *
+ * The suite gives some answers no more than half a second, whatever else the machine does: a scenario that fails is
+ * judged by a second run, by itself.
+ *
  * Unlike the suite itself, which leaves the scenarios of extensions and those added later out of its verdict, this one
  * judges every scenario that ran.
  */
@@ -36,18 +39,31 @@ interface Check {
 
 /** Everything that `revision` requires of a server, and what the suite runs beside it. */
 export async function runSuite(url: string, revision: Revision): Promise<ScenarioResult[]> {
+  const expected = await readBaseline();
+  const run = async (...which: string[]): Promise<ScenarioResult[]> =>
+    (await checksOf(['server', '--url', url, ...which])).map(({ scenario, checks }) =>
+      judge(revision, scenario, checks, expected.get(scenario) ?? null),
+    );
+  const results: ScenarioResult[] = [];
+  for (const result of await run('--requirements', revision)) {
+    const again = ['--scenario', result.scenario, '--spec-version', revision, '--force'];
+    results.push(result.verdict === 'failed' ? ((await run(...again))[0] ?? result) : result);
+  }
+  return results;
+}
+
+/** What one run of the suite found, by scenario. */
+async function checksOf(args: readonly string[]): Promise<{ scenario: string; checks: Check[] }[]> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-conformance-'));
   try {
-    const output = await run(['server', '--url', url, '--requirements', revision, '-o', folder]);
-    const expected = await readBaseline();
-    const names = await readdir(folder);
+    const output = await runCommand([...args, '-o', folder]);
+    const names = (await readdir(folder)).sort();
     if (names.length === 0) throw new Error(`the suite left no results:\n${output}`);
     return await Promise.all(
-      names.sort().map(async (name) => {
-        const checks = JSON.parse(await readFile(join(folder, name, 'checks.json'), 'utf8')) as Check[];
-        const scenario = name.replace(/^server-/, '').replace(/-\d{4}-\d{2}-\d{2}T[\d-]+Z$/, '');
-        return judge(revision, scenario, checks, expected.get(scenario) ?? null);
-      }),
+      names.map(async (name) => ({
+        scenario: name.replace(/^server-/, '').replace(/-\d{4}-\d{2}-\d{2}T[\d-]+Z$/, ''),
+        checks: JSON.parse(await readFile(join(folder, name, 'checks.json'), 'utf8')) as Check[],
+      })),
     );
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -100,7 +116,7 @@ async function readBaseline(): Promise<Map<string, Expected>> {
 }
 
 /** Its exit code says no more than the results do. */
-function run(args: readonly string[]): Promise<string> {
+function runCommand(args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [SUITE, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data: Buffer) => (output += data));
