@@ -9,6 +9,7 @@
  */
 import { StepFailed } from '../src/procedure/step-failed.ts';
 import type { Json } from '../src/task/json.ts';
+import { usedAgain, usesOf } from '../src/task/procedure-state.ts';
 import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
 
 /** Promises of the code's own between what it is told and what it asks for next. */
@@ -45,8 +46,8 @@ export class ProcedureItems {
 
   /** The name of the next use of `stepId` (S1.2), and what is on record under it. */
   ask(stepId: string): { step: string; known: Item | undefined } {
-    const n = (this.#uses[stepId] ?? 0) + 1;
-    this.#uses[stepId] = n;
+    this.#uses = usedAgain(this.#uses, stepId);
+    const n = usesOf(this.#uses, stepId);
     const step = n === 1 ? stepId : `${stepId}#${n}`;
     return { step, known: this.#state().items.find((item) => item.step === step) };
   }

@@ -40,6 +40,13 @@ export const LIMITS = {
     why: 'It is part of the step’s key and of its approvals’ names.',
     beyond: 'the step is refused; the procedure fails unless its code catches that',
   },
+  stepNameLengthMax: {
+    value: PROCEDURE_LIMITS.stepNameLengthMax,
+    unit: 'characters',
+    what: 'A stepId with those of the children around it (`child/step`)',
+    why: 'The whole name is part of the step’s key.',
+    beyond: 'as `stepIdLengthMax`',
+  },
   argumentBytesMax: {
     value: 1_048_576,
     unit: 'bytes',

@@ -178,6 +178,15 @@ function changes(state: ProcedureState, event: ProcedureEvent): Partial<Procedur
   }
 }
 
+/** Counts one more use of a stepId; any name counts, those of an object's own members too. */
+export function usedAgain(uses: Readonly<Record<string, number>>, name: string): Record<string, number> {
+  return { ...uses, [name]: usesOf(uses, name) + 1 };
+}
+
+export function usesOf(uses: Readonly<Record<string, number>>, name: string): number {
+  return Object.hasOwn(uses, name) ? (uses[name] ?? 0) : 0;
+}
+
 function begun(
   state: ProcedureState,
   event: Extract<ProcedureEvent, { type: 'step_opened' | 'sleep_started' | 'child_started' }>,
@@ -193,7 +202,7 @@ function begun(
     order: null,
   };
   const name = step.replace(/#\d+$/, '');
-  const uses = { ...state.uses, [name]: (state.uses[name] ?? 0) + 1 };
+  const uses = usedAgain(state.uses, name);
   switch (event.type) {
     case 'step_opened': {
       const { action, fingerprint } = event.data;

@@ -41,6 +41,14 @@ const held = (decision: DecisionMessage): NewProcedureEvent => ({
 const codeOf = (state: ProcedureState, decision: DecisionMessage): string | null =>
   judgeEarlyDecision(state, decision)?.reply.code ?? null;
 
+describe('a stepId that every object has a member of', () => {
+  it.each(['constructor', 'toString', '__proto__'])('%s is counted like any other [S1.2]', (name) => {
+    const { uses } = after(opened(name), opened(`${name}#2`));
+    expect(Object.entries(uses)).toEqual([[name, 2]]);
+    expect(Object.entries(JSON.parse(JSON.stringify(uses)) as object)).toEqual([[name, 2]]);
+  });
+});
+
 describe('a decision about a step that has not begun [S4.3]', () => {
   it.each(['hotel#1', 'hotel#2#1', 'part/hotel#1', 'part#2/hotel#3#1', '__proto__#1', 'constructor#1'])(
     '%s may still be asked about: held',
