@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GatewayLimits } from '../../src/gateway/index.ts';
 import { drivenGateway } from '../support/driven-gateway.ts';
 import type { DrivenGateway } from '../support/driven-gateway.ts';
-import { connect } from '../support/mcp-clients.ts';
+import { connect, TASKS } from '../support/mcp-clients.ts';
 import { answerOf, post, rawMessage } from '../support/mcp-messages.ts';
 
 const transfer = { method: 'tools/call', params: { name: 'transfer', arguments: { to: 'bob', amount: 5 } } };
@@ -73,6 +73,20 @@ describe('over HTTP', () => {
     await vi.waitFor(async () => expect((await post(`${base}/mcp`, listTools, as('eve'))).status).toBe(200));
     client.complete(null);
     await answerOf(await second);
+  });
+
+  it('a listen takes no place among them, however long it is open [M7.2] [M2.5]', async () => {
+    await serve({ openCallsMax: 1, inlineWaitMs: 0 });
+    const capabilities = { extensions: { [TASKS]: {} } };
+    const started = await answerOf(await post(`${base}/mcp`, { ...transfer, capabilities }, as('eve')));
+    const params = { notifications: { taskIds: [started.result?.taskId] } };
+    const left = new AbortController();
+    const listen = { method: 'subscriptions/listen', params, capabilities };
+    const opened = await post(`${base}/mcp`, listen, as('eve', { signal: left.signal }));
+    expect(opened.status).toBe(200);
+    expect((await post(`${base}/mcp`, listTools, as('eve'))).status).toBe(200);
+    left.abort();
+    await expect(opened.text()).rejects.toThrow();
   });
 
   it('a batch is as many calls as it holds [M7.2]', async () => {
