@@ -12,9 +12,8 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { HoldfastError } from '../contract/error.ts';
 import type { Principal } from '../task/plan.ts';
 import type { GatewayLimits } from './limits.ts';
-
-/** Ends the calls; calling it again does nothing. */
-export type Leave = () => void;
+import { Places, principalKey } from './places.ts';
+import type { Leave } from './places.ts';
 
 export interface Admission {
   /** Of calls that arrive together. Throws `too_many_calls`. */
@@ -38,36 +37,25 @@ const RETRY_OPEN_MS = 1_000;
 export function createAdmission({ limits, refused }: AdmissionParts): Admission {
   const { callsPerSecondMax, openCallsMax } = limits;
   const rate = new RateLimiterMemory({ points: callsPerSecondMax, duration: 1, keyPrefix: '' });
-  const openOf = new Map<string, number>();
+  const places = new Places(openCallsMax);
   const refuse = (limit: AdmissionLimit, retryAfterMs: number): HoldfastError => {
     refused?.(limit);
     return tooManyCalls(limit, limits[limit], retryAfterMs);
   };
-  const change = (key: string, by: number): void => {
-    const open = (openOf.get(key) ?? 0) + by;
-    if (open === 0) openOf.delete(key);
-    else openOf.set(key, open);
-  };
   return {
     async count(principal, calls) {
-      await rate.consume(keyOf(principal), calls).catch((error: unknown) => {
+      await rate.consume(principalKey(principal), calls).catch((error: unknown) => {
         if (error instanceof RateLimiterRes) throw refuse('callsPerSecondMax', error.msBeforeNext);
         throw error;
       });
     },
     open(principal, calls) {
-      const key = keyOf(principal);
-      if (calls > 0 && (openOf.get(key) ?? 0) + calls > openCallsMax)
-        throw refuse('openCallsMax', RETRY_OPEN_MS);
-      if (calls > 0) change(key, calls);
-      let isOpen = calls > 0;
-      return () => {
-        if (isOpen) change(key, -calls);
-        isOpen = false;
-      };
+      const leave = places.take(principal, calls);
+      if (leave === null) throw refuse('openCallsMax', RETRY_OPEN_MS);
+      return leave;
     },
     get remembered() {
-      return new Set([...rate.dump().storage.map(({ key }) => key), ...openOf.keys()]).size;
+      return new Set([...rate.dump().storage.map(({ key }) => key), ...places.holders]).size;
     },
   };
 }
@@ -77,8 +65,6 @@ export async function admitOne(admission: Admission, principal: Principal): Prom
   await admission.count(principal, 1);
   return admission.open(principal, 1);
 }
-
-const keyOf = ({ tenant, subject }: Principal): string => JSON.stringify([tenant, subject]);
 
 function tooManyCalls(limit: AdmissionLimit, most: number, retryAfterMs: number): HoldfastError {
   const message =

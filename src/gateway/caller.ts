@@ -2,7 +2,7 @@
 import { CLIENT_CAPABILITIES_META_KEY } from '@modelcontextprotocol/server';
 import type { ClientCapabilities, McpServer, ServerContext } from '@modelcontextprotocol/server';
 import type { Principal } from '../task/plan.ts';
-import type { Leave } from './admission.ts';
+import type { Leave } from './places.ts';
 import type { ProgressToken } from './progress.ts';
 import type { RequestState } from './request-state.ts';
 import { declaresTasks } from './tasks/extension.ts';

@@ -8,7 +8,6 @@
 import { inputRequired, McpServer } from '@modelcontextprotocol/server';
 import type { CallToolResult, RequestStateCodec, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { Leave } from './admission.ts';
 import { approvalQuestion } from './approval.ts';
 import { callAction } from './call-tool.ts';
 import type { CallOutcome, CallParts } from './call-tool.ts';
@@ -20,6 +19,7 @@ import { endOf, UNKNOWN_TOOL } from './metrics.ts';
 import type { CallEnd, GatewayMetrics } from './metrics.ts';
 import { inRequest } from './open-request.ts';
 import type { OpenRequest } from './open-request.ts';
+import type { Leave } from './places.ts';
 import { inputRequestOf } from './questions.ts';
 import { requestStateCodec } from './request-state.ts';
 import type { RequestState } from './request-state.ts';

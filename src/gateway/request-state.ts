@@ -12,6 +12,7 @@ import { HoldfastError } from '../contract/error.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import type { DecidedCall } from './decide.ts';
+import { principalKey } from './places.ts';
 import type { AskedSoFar } from './questions.ts';
 
 interface CallState {
@@ -29,14 +30,11 @@ const TTL_SECONDS = 30 * 24 * 60 * 60;
 export const REQUEST_STATE_KEY_BYTES = 32;
 
 /** For one connection. Cheap: one is made for every HTTP request. */
-export const requestStateCodec = (
-  key: Uint8Array,
-  { tenant, subject }: Principal,
-): RequestStateCodec<RequestState> =>
+export const requestStateCodec = (key: Uint8Array, principal: Principal): RequestStateCodec<RequestState> =>
   createRequestStateCodec<RequestState>({
     key,
     ttlSeconds: TTL_SECONDS,
-    bind: () => JSON.stringify([tenant, subject]),
+    bind: () => principalKey(principal),
   });
 
 export const callDigest = (tool: string, args: JsonObject): string =>

@@ -9,9 +9,10 @@ import type { ServerResponse } from 'node:http';
 import { HoldfastError } from '../../contract/error.ts';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
-import type { Admission, Leave } from '../admission.ts';
+import type { Admission } from '../admission.ts';
 import { tooManyCalls } from '../error-mapping.ts';
 import type { HttpRefusal } from '../error-mapping.ts';
+import type { Leave } from '../places.ts';
 
 export class Visit {
   readonly #admission: Admission;

@@ -15,6 +15,8 @@ import type { Clock } from '../clock.ts';
 import { invalidParams } from '../error-mapping.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { GatewayLog } from '../log.ts';
+import { Places } from '../places.ts';
+import type { Leave } from '../places.ts';
 import { TaskOutbox } from './task-outbox.ts';
 import type { WireTask } from './task-outbox.ts';
 import { TaskWatches } from './task-watches.ts';
@@ -40,10 +42,11 @@ export type Listener = Pick<Caller, 'principal' | 'canElicit' | 'signal'>;
 export class TaskListens {
   readonly #parts: ListenParts;
   readonly #watches: TaskWatches;
-  readonly #openOf = new Map<string, number>();
+  readonly #places: Places;
 
   constructor(parts: ListenParts) {
     this.#parts = parts;
+    this.#places = new Places(parts.limits.listensMax);
     this.#watches = new TaskWatches({ ...parts, pollMs: parts.limits.listenPollMs });
   }
 
@@ -88,22 +91,15 @@ export class TaskListens {
     }
   }
 
-  #enter({ tenant, subject }: Principal): () => void {
+  #enter(principal: Principal): Leave {
+    const leave = this.#places.take(principal);
+    if (leave !== null) return leave;
     const { listensMax } = this.#parts.limits;
-    const key = JSON.stringify([tenant, subject]);
-    const open = this.#openOf.get(key) ?? 0;
-    if (open >= listensMax)
-      throw new HoldfastError(
-        'too_many_listens',
-        `${listensMax} listens are open here for this principal; end one, or name more tasks in one.`,
-        { details: { listensMax } },
-      );
-    this.#openOf.set(key, open + 1);
-    return () => {
-      const left = (this.#openOf.get(key) ?? 1) - 1;
-      if (left === 0) this.#openOf.delete(key);
-      else this.#openOf.set(key, left);
-    };
+    throw new HoldfastError(
+      'too_many_listens',
+      `${listensMax} listens are open here for this principal; end one, or name more tasks in one.`,
+      { details: { listensMax } },
+    );
   }
 }
 
