@@ -1,16 +1,15 @@
 /** `onAbandon: 'cancel'` (M5.3): what becomes of a keyless task that was left, as every gateway's waiters say it. */
 import { describe, expect, it, vi } from 'vitest';
 import { callAction } from '../../src/gateway/call-tool.ts';
-import type { CallParts } from '../../src/gateway/call-tool.ts';
 import type { Caller } from '../../src/gateway/caller.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
-import { silentLog } from '../../src/gateway/log.ts';
 import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
 import type { ToolSpec } from '../../src/gateway/tool-spec.ts';
-import { drivenClient, drivenTools, LOCAL, transfer } from '../support/driven-gateway.ts';
+import { drivenClient, drivenTools, transfer } from '../support/driven-gateway.ts';
 import { HandDrivenClock } from '../support/hand-driven-clock.ts';
 import type { HandDrivenTaskClient } from '../support/hand-driven-task-client.ts';
+import { callerWith, callParts } from '../support/past-the-sdk.ts';
 
 const abandonable: ToolSpec = { ...toolOf(transfer), onAbandon: 'cancel' };
 const ABANDON_MS = DEFAULT_LIMITS.abandonMs;
@@ -20,33 +19,19 @@ const CANCELLED = [{ taskId: 'task_1', reason: 'abandoned' }];
 function gatewayOver(client: HandDrivenTaskClient) {
   const clock = new HandDrivenClock();
   const shutdown = new AbortController();
-  const parts: CallParts = {
+  const parts = callParts({
     client,
     limits: { ...DEFAULT_LIMITS, inlineWaitMs: 0 },
     clock,
-    log: silentLog,
     shutdown: shutdown.signal,
-    beforeAnswer: () => Promise.resolve(),
-  };
+  });
   const call = async (
     change: Partial<Caller> = {},
     tool = abandonable,
     args: object = { to: 'bob', amount: 5 },
   ) => {
     const leaving = new AbortController();
-    const caller: Caller = {
-      principal: LOCAL,
-      declaresTasks: false,
-      canElicit: false,
-      requestState: undefined,
-      inputResponses: undefined,
-      abortMeansCancel: true,
-      signal: leaving.signal,
-      meta: {},
-      progressToken: undefined,
-      sendProgress: () => Promise.resolve(),
-      ...change,
-    };
+    const caller = callerWith({ signal: leaving.signal, ...change });
     const waits = client.openWaits;
     const answer = inRequest(parts, caller, (request) => callAction(parts, tool, args, request));
     answer.catch(() => undefined);
