@@ -10,7 +10,7 @@ import { AuthorizationServer } from '../support/authorization-server.ts';
 import type { TokenOptions } from '../support/authorization-server.ts';
 import { drivenGateway } from '../support/driven-gateway.ts';
 import type { DrivenGateway } from '../support/driven-gateway.ts';
-import { answerOf, post } from '../support/mcp-messages.ts';
+import { answerOf, messagesOf, post } from '../support/mcp-messages.ts';
 import type { RawMessage } from '../support/mcp-messages.ts';
 
 const RESOURCE = 'https://tools.example.com/mcp';
@@ -71,6 +71,22 @@ async function whatWasSaid(response: Response): Promise<string> {
 }
 
 describe('a token of the configured issuer', () => {
+  it('is listened with for as long as it is good: the listen then ends, the task goes on [M7.1] [M2.5]', async () => {
+    await serve({ clockToleranceSeconds: 0 });
+    driven.client.immediate.delete('transfer');
+    const capabilities = TASKS;
+    const { result = {} } = await answerOf(await call(await token(), { ...transfer, capabilities }));
+    const notifications = { taskIds: [result.taskId] };
+    const listen = { method: 'subscriptions/listen', params: { notifications }, capabilities };
+    const said = await messagesOf(await call(await token({ claims: { exp: inSeconds(3) } }), listen));
+    expect(said).toMatchObject([
+      { params: { notifications } },
+      { method: 'notifications/tasks', params: { taskId: result.taskId, status: 'working' } },
+      { id: 1, result: { resultType: 'complete' } },
+    ]);
+    expect(driven.client).toMatchObject({ subscribers: 0, openTasks: 1, cancels: [] });
+  });
+
   it('lets in whom its claims name, and nothing else does [M7.1]', async () => {
     await serve();
     expect((await answerOf(await call(await token()))).result).toHaveProperty('content');

@@ -27,7 +27,11 @@ export type GatewayAuth =
   /** HTTP takes the tokens of an authorization server, on any address. */
   | { kind: 'oauth'; oauth: OAuthSettings; stdioPrincipal?: Principal };
 
-export type Authenticated = { ok: true; principal: Principal } | { ok: false; refusal: HttpRefusal };
+export type Authenticated =
+  /** `expiresAt`: when the token ends, in seconds since 1970. Listens end with it. */
+  { ok: true; principal: Principal; expiresAt: number } | { ok: false; refusal: HttpRefusal };
+
+const NEVER = Number.MAX_SAFE_INTEGER;
 
 export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
 
@@ -35,7 +39,7 @@ export type Authenticate = (authorization: string | undefined) => Promise<Authen
 export function createAuthenticate(auth: GatewayAuth, log: GatewayLog): Authenticate {
   switch (auth.kind) {
     case 'loopback':
-      return () => Promise.resolve({ ok: true, principal: auth.principal });
+      return () => Promise.resolve({ ok: true, principal: auth.principal, expiresAt: NEVER });
     case 'tokens':
       return bearer({ verifier: staticTokenVerifier(auth.tokens) });
     case 'oauth': {
@@ -52,7 +56,8 @@ export function createAuthenticate(auth: GatewayAuth, log: GatewayLog): Authenti
 function bearer(options: BearerAuthOptions): Authenticate {
   return async (authorization) => {
     try {
-      return { ok: true, principal: principalOf(await verifyBearerToken(authorization, options)) };
+      const authInfo = await verifyBearerToken(authorization, options);
+      return { ok: true, principal: principalOf(authInfo), expiresAt: authInfo.expiresAt ?? NEVER };
     } catch (error) {
       return { ok: false, refusal: refusalOf(error, authorization, options) };
     }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType } from '@modelcontextprotocol/server';
-import type { McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
+import type { AuthInfo, McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Admission } from '../admission.ts';
@@ -78,10 +78,11 @@ async function serveMcp(
   if (parts.isClosing()) return refuse(response, shuttingDown());
   const authenticated = await parts.authenticate(request.headers.authorization);
   if (!authenticated.ok) return refuse(response, authenticated.refusal);
-  const { principal } = authenticated;
+  const { principal, expiresAt } = authenticated;
+  const authInfo = authInfoOf(principal, { scopes: [], expiresAt });
   const contentType = request.headers['content-type'];
   const serve = (handler: SessionFace, body?: Json) =>
-    forward(parts, handler, principal, request, response, body);
+    forward(parts, handler, authInfo, request, response, body);
   const sessionId = singleHeader(request, 'mcp-session-id');
   // No body, or none of JSON: the SDK answers 405 and 415.
   if (request.method !== 'POST' || !isJsonContentType(contentType)) {
@@ -142,12 +143,11 @@ function singleHeader(request: IncomingMessage, name: string): string | null {
 function forward(
   parts: McpRouteParts,
   handler: SessionFace,
-  principal: Principal,
+  authInfo: AuthInfo,
   request: IncomingMessage,
   response: ServerResponse,
   body?: Json,
 ): Promise<void> {
-  const authInfo = authInfoOf(principal, { scopes: [], expiresAt: Number.MAX_SAFE_INTEGER });
   const serve = (web: Request): Promise<Response> =>
     body === undefined
       ? handler.fetch(web, { authInfo })

@@ -44,21 +44,29 @@ async function listen(
   const { id, notify } = context.mcpReq;
   const subscription = { [SUBSCRIPTION_ID_META_KEY]: id };
   try {
-    await listens.serve(asked, callerIn(context), {
-      acknowledge: (taskIds) =>
-        notify({
-          method: 'notifications/subscriptions/acknowledged',
-          params: { notifications: { taskIds }, _meta: subscription },
-        }),
-      send: (task) =>
-        notify({
-          method: 'notifications/tasks',
-          params: { ...task, _meta: { ...(task['_meta'] as object), ...subscription } },
-        }),
-    });
+    await listens.serve(
+      asked,
+      { ...callerIn(context), tokenMs: tokenMsOf(context) },
+      {
+        acknowledge: (taskIds) =>
+          notify({
+            method: 'notifications/subscriptions/acknowledged',
+            params: { notifications: { taskIds }, _meta: subscription },
+          }),
+        send: (task) =>
+          notify({
+            method: 'notifications/tasks',
+            params: { ...task, _meta: { ...(task['_meta'] as object), ...subscription } },
+          }),
+      },
+    );
   } catch (error) {
     if (error instanceof HoldfastError && error.code === 'too_many_listens') metrics.refused('listensMax');
     throw taskProtocolError(error, log, 'subscriptions/listen');
   }
   return { _meta: subscription };
 }
+
+/** On stdio there is none that could expire. */
+const tokenMsOf = ({ http }: ServerContext): number =>
+  Math.max(0, (http?.authInfo?.expiresAt ?? Number.MAX_SAFE_INTEGER) * 1_000 - Date.now());

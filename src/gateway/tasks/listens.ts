@@ -5,7 +5,8 @@
  * 1. Acknowledged ids are the caller's own tasks. All others are left out, and whether one exists can't be told.
  * 2. The acknowledgement comes first, then the state of each task as read after the listen came, then each change.
  * 3. A principal has `listensMax` open here at most, and one names `listenTaskIdsMax` tasks at most.
- * 4. A listen is over when its caller leaves, its tasks have ended, or this gateway shuts down; no task is touched by it.
+ * 4. A listen is over when its caller leaves, its token expires, its tasks have ended, or this gateway shuts down; no
+ *    task is touched by it.
  */
 import type { TaskAnswer, TaskClient } from '../../client/task-client.ts';
 import { HoldfastError } from '../../contract/error.ts';
@@ -37,7 +38,13 @@ export interface ListenPeer {
   send(task: WireTask): Promise<void>;
 }
 
-export type Listener = Pick<Caller, 'principal' | 'canElicit' | 'signal'>;
+export interface Listener extends Pick<Caller, 'principal' | 'canElicit' | 'signal'> {
+  /** How long the token is good that it came with. Default: for good. */
+  tokenMs?: number;
+}
+
+/** Largest delay a timer keeps; nobody listens for so long on one connection. */
+const TIMER_MS_MAX = 2_147_483_647;
 
 export class TaskListens {
   readonly #parts: ListenParts;
@@ -57,12 +64,16 @@ export class TaskListens {
 
   /** Settles when the listen is over. Throws `too_many_listens`, and what a read of its tasks throws. */
   async serve(taskIds: readonly string[], listener: Listener, peer: ListenPeer): Promise<void> {
-    const { limits, shutdown } = this.#parts;
+    const { limits, shutdown, clock } = this.#parts;
     const asked = [...new Set(taskIds)];
     if (asked.length > limits.listenTaskIdsMax)
       throw invalidParams(`A listen names ${limits.listenTaskIdsMax} tasks at most; open another one.`);
     const leave = this.#enter(listener.principal);
-    const over = AbortSignal.any([listener.signal, shutdown]);
+    const expired = new AbortController();
+    const over = AbortSignal.any([listener.signal, shutdown, expired.signal]);
+    const callOff = clock.after(Math.min(listener.tokenMs ?? TIMER_MS_MAX, TIMER_MS_MAX), () =>
+      expired.abort(),
+    );
     const outbox = new TaskOutbox({
       toWire: (answer) => detailedTask(answer, listener),
       send: (task) => peer.send(task),
@@ -85,6 +96,7 @@ export class TaskListens {
       outbox.begin();
       await Promise.race([outbox.done(own), aborted(over)]);
     } finally {
+      callOff();
       for (const stop of stops) stop();
       leave();
       await outbox.stop();
