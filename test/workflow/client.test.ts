@@ -14,6 +14,7 @@ import {
   unknown,
 } from '../../src/index.ts';
 import type { Action } from '../../src/index.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createTestHoldfast, openTestServer } from '../../src/testing/index.ts';
 import type { TestHoldfast, TestServer } from '../../src/testing/index.ts';
 import { watchDeadlines } from '../support/deadlines.ts';
@@ -310,12 +311,16 @@ describe('waiting', () => {
     const held = deferred<void>();
     bank.gate = held.promise;
     const { taskId } = await client.start(call());
-    const other = holdfast.newClient().wait(taskId, ann, { timeoutMs: 20_000 });
+    // Who looks into this ledger learns of no end, and the wait is longer than the test may take.
+    const findByTask: Ledger['findByTask'] = async (id) => {
+      const row = await holdfast.ledger.findByTask(id);
+      return row && { ...row, state: 'in_flight', end: null };
+    };
+    const other = holdfast.newClient({ ledger: { ...holdfast.ledger, findByTask } });
+    const waited = other.wait(taskId, ann, { timeoutMs: 600_000 });
     await expect.poll(() => bank.calls.length).toBe(1);
     held.resolve();
-    const { value, tookMs } = await timed(other);
-    expect(value.status).toBe('completed');
-    expect(tookMs).toBeLessThan(1_000);
+    expect((await waited).status).toBe('completed');
   });
 
   test('tells whoever listens of each change on the way', async () => {
