@@ -1,72 +1,29 @@
 /** Readers that do not keep up (M6.1), over real sockets, with the gateway in a process of its own. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GatewayLimits } from '../../src/gateway/index.ts';
-import { endAllChildren, TestChild } from '../support/child-process.ts';
 import { drivenGateway } from '../support/driven-gateway.ts';
 import type { DrivenGateway } from '../support/driven-gateway.ts';
-import type { Flooded, Memory } from '../support/flood-gateway.ts';
-import { answerOf, post } from '../support/mcp-messages.ts';
+import { FloodStage, progressIn, tool } from '../support/flood-stage.ts';
 import { SlowReader } from '../support/slow-reader.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-let base: string;
-let readers: SlowReader[] = [];
+let stage: FloodStage;
 const serve = async (limits: Partial<GatewayLimits>) => {
-  const child = new TestChild(
-    './flood-gateway.ts',
-    { blockingMs: 600_000, progressIntervalMs: 0, ...limits },
-    {},
-  );
-  base = (await child.ready()).data['url'] ?? '';
+  stage = await FloodStage.open(limits);
 };
-afterEach(async () => {
-  for (const reader of readers) reader.close();
-  readers = [];
-  await endAllChildren();
-});
-
-const tool = (name: string, args: object = {}) => ({
-  method: 'tools/call',
-  params: { name, arguments: args },
-});
-const transfer = (progressToken: string | number) => ({
-  ...tool('transfer', { to: 'bob', amount: 5 }),
-  meta: { progressToken },
-});
-const open = (progressToken: string | number): SlowReader => {
-  const reader = new SlowReader(`${base}/mcp`, transfer(progressToken));
-  readers.push(reader);
-  return reader;
-};
-const ask = async <T>(path: string): Promise<T> => (await (await fetch(`${base}${path}`)).json()) as T;
-const memory = () => ask<Memory>('/memory');
 const soon = (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 60_000, interval: 50 });
-const whenWaiting = (count: number) => soon(async () => expect((await memory()).openWaits).toBe(count));
-const progressIn = (reader: SlowReader) =>
-  reader.messages.filter(({ method }) => method === 'notifications/progress');
 
 describe('readers that do not keep up', () => {
+  afterEach(() => stage.close());
+
   it('50 of them, 1,000 notifications of 64 KiB each: memory stays bounded, everyone else is served [M6.1] [mode 9]', async () => {
     await serve({ streamBytesMax: 256 * KIB, stalledReaderMs: 600_000 });
-    const stalled = Array.from({ length: 50 }, (_each, index) => open(index));
-    const good = open('good');
+    const stalled = Array.from({ length: 50 }, (_each, index) => stage.call(index));
+    const good = stage.call('good');
     good.read();
-    await whenWaiting(51);
-    const before = await memory();
-
-    const flooding = ask<Flooded>('/flood?count=1000&bytes=65536');
-    let isOver = false;
-    const over = flooding.finally(() => (isOver = true));
-    let served = 0;
-    while (!isOver) {
-      const { result } = await answerOf(await post(`${base}/mcp`, tool('open_tasks')));
-      expect(result?.structuredContent).toEqual({ open: 1 });
-      served += 1;
-    }
-    const flooded = await flooding;
-    await over;
+    const { before, flooded, served } = await stage.stall([...stalled, good], 1_000, 64 * KIB);
     console.info('flooded', flooded, 'before', before, 'served meanwhile', served);
     expect(flooded.moves).toBe(1_000);
     expect(flooded.arrayBufferBytes - before.arrayBufferBytes).toBeLessThan(200 * MIB);
@@ -77,7 +34,7 @@ describe('readers that do not keep up', () => {
     const [late] = stalled;
     late?.read();
     await soon(() => expect(progressIn(late as SlowReader).at(-1)?.params?.message).toMatch(/^1000 /));
-    await answerOf(await post(`${base}/mcp`, tool('release', { result: { receipt: 'r' } })));
+    await stage.answer('release', { result: { receipt: 'r' } });
     for (const reader of [late as SlowReader, good]) {
       await soon(() =>
         expect(reader.messages.at(-1)?.result).toMatchObject({ structuredContent: { receipt: 'r' } }),
@@ -91,23 +48,23 @@ describe('readers that do not keep up', () => {
 
   it('one that stays stalled is disconnected and its memory freed; its task and the others go on [M6.1]', async () => {
     await serve({ streamBytesMax: MIB, stalledReaderMs: 1_500 });
-    const good = open('good');
+    const good = stage.call('good');
     good.read();
-    await whenWaiting(1);
-    const before = await memory();
-    const stalled = Array.from({ length: 20 }, (_each, index) => open(index));
-    await whenWaiting(21);
-    await ask<Flooded>('/flood?count=100&bytes=65536');
-    expect((await memory()).arrayBufferBytes - before.arrayBufferBytes).toBeGreaterThan(5 * MIB);
-    await whenWaiting(1);
+    await stage.whenWaiting(1);
+    const before = await stage.memory();
+    const stalled = Array.from({ length: 20 }, (_each, index) => stage.call(index));
+    await stage.whenWaiting(21);
+    await stage.flood(100, 65536);
+    expect((await stage.memory()).arrayBufferBytes - before.arrayBufferBytes).toBeGreaterThan(5 * MIB);
+    await stage.whenWaiting(1);
     await soon(async () =>
-      expect((await memory()).arrayBufferBytes - before.arrayBufferBytes).toBeLessThan(2 * MIB),
+      expect((await stage.memory()).arrayBufferBytes - before.arrayBufferBytes).toBeLessThan(2 * MIB),
     );
     for (const reader of stalled) reader.read();
     await soon(() => expect(stalled.every(({ isCut }) => isCut)).toBe(true));
     for (const { messages } of stalled)
       expect(messages.every(({ method }) => method !== undefined)).toBe(true);
-    await answerOf(await post(`${base}/mcp`, tool('release', { result: { receipt: 'r' } })));
+    await stage.answer('release', { result: { receipt: 'r' } });
     await soon(() =>
       expect(good.messages.at(-1)?.result).toMatchObject({ structuredContent: { receipt: 'r' } }),
     );
@@ -116,11 +73,11 @@ describe('readers that do not keep up', () => {
 
   it('are told in the response that progress was dropped for it, and that means: read again [M6.1]', async () => {
     await serve({ streamBytesMax: 64 * KIB });
-    const slow = open('slow');
-    await whenWaiting(1);
-    await ask<Flooded>('/flood?count=200&bytes=60000');
+    const slow = stage.call('slow');
+    await stage.whenWaiting(1);
+    await stage.flood(200, 60000);
     const receipt = 'r'.repeat(40 * KIB);
-    await answerOf(await post(`${base}/mcp`, tool('release', { result: { receipt } })));
+    await stage.answer('release', { result: { receipt } });
     slow.read();
     await soon(() =>
       expect(slow.messages.at(-1)?.result).toMatchObject({
@@ -133,12 +90,21 @@ describe('readers that do not keep up', () => {
 
 describe('a response that its reader does not take', () => {
   let driven: DrivenGateway;
+  let base: string;
+  let readers: SlowReader[] = [];
+  const open = (sent: ConstructorParameters<typeof SlowReader>[1]): SlowReader => {
+    const reader = new SlowReader(`${base}/mcp`, sent);
+    readers.push(reader);
+    return reader;
+  };
   const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
   const serveHere = async (limits: Partial<GatewayLimits>) => {
     driven = drivenGateway({ limits, log });
     base = (await driven.gateway.serveHttp({ port: 0 })).url;
   };
   afterEach(async () => {
+    for (const reader of readers) reader.close();
+    readers = [];
     await driven.gateway.close();
     vi.clearAllMocks();
   });
@@ -147,7 +113,7 @@ describe('a response that its reader does not take', () => {
 
   it('is kept whole, however large, until the reader has stalled too long; its task has ended all the same [M6.1]', async () => {
     await serveHere({ streamBytesMax: 64 * KIB, stalledReaderMs: 1_000 });
-    const slow = open('slow');
+    const slow = open({ ...tool('transfer', { to: 'bob', amount: 5 }), meta: { progressToken: 'slow' } });
     await soon(() => expect(driven.client.openWaits).toBe(1));
     driven.client.complete({ receipt: 'r'.repeat(8 * MIB) });
     await logged('a stalled reader was disconnected');
@@ -165,8 +131,7 @@ describe('a response that its reader does not take', () => {
       id,
       ...tool('read_balance', { account }),
     }));
-    const slow = new SlowReader(`${base}/mcp`, { headers, body: JSON.stringify(batch) });
-    readers.push(slow);
+    const slow = open({ headers, body: JSON.stringify(batch) });
     await soon(() => expect(driven.client.openWaits).toBe(3));
     const balance = 'r'.repeat(5 * MIB);
     // The first is in the hands of Node and the socket, the second waits, the third has no room.

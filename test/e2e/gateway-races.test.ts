@@ -44,8 +44,8 @@ describe('the races about one request', () => {
     for (const { lines } of transcripts) expect(lines.at(-1)).toBe('← nothing more');
   });
 
-  it('are kept in docs/races.md as `npm run races` writes them', () => {
-    const kept = readFileSync(new URL('../../docs/races.md', import.meta.url), 'utf8');
+  it('are kept in docs/evidence/races.md as `npm run races` writes them', () => {
+    const kept = readFileSync(new URL('../../docs/evidence/races.md', import.meta.url), 'utf8');
     expect(kept).toBe(transcriptsPage(transcripts));
   });
 });

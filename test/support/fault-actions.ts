@@ -289,6 +289,11 @@ function approved({ contract, handlers }: Action): Action {
   return { contract: { ...contract, name: 'target_approved', approval }, handlers };
 }
 
+/** As `target_conditional`, but a cancel lets the attempt finish and undoes what it did. */
+function undone({ contract, handlers }: Action): Action {
+  return { contract: { ...contract, name: 'target_undone', onCancel: 'rollback' }, handlers };
+}
+
 export function faultActions({ withSecrets }: { withSecrets: boolean }): Action[] {
   return [
     ...targetActions.map((action) => quick(action as unknown as Action)),
@@ -296,6 +301,7 @@ export function faultActions({ withSecrets }: { withSecrets: boolean }): Action[
       (action) => action as unknown as Action,
     ),
     approved(quick(targetConditional)),
+    undone(quick(targetConditional)),
     ...(withSecrets ? [secretive as unknown as Action] : []),
     stubborn('target_stubborn', 'conditional'),
     stubborn('target_stubborn_unsafe', 'unsafe'),
