@@ -11,7 +11,9 @@ import type { Terminal } from '../terminal.ts';
 export function addDemoCommand({ program, run }: CommandSite): void {
   program
     .command('demo')
-    .description('watch calls be retried, killed half-way, approved, cancelled, and take effect once')
+    .description(
+      'watch calls be retried, killed half-way, approved, given up, cancelled, and take effect once',
+    )
     .action(run((report) => demo(report)));
 }
 

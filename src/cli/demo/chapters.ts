@@ -5,6 +5,7 @@ import type { Chapter } from './chapter.ts';
 import { cancelledUnderWay, somebodyApproves, somebodyEdits } from './people-chapters.ts';
 import { rehearsed } from './rehearsal-chapter.ts';
 import { sagaUndone } from './saga-chapter.ts';
+import { bothSidesOfARace, overloadedBuffer } from './stream-chapters.ts';
 import type { Stage } from './stage.ts';
 import { callTool } from './tool-call.ts';
 import { until } from './until.ts';
@@ -192,6 +193,8 @@ export const CHAPTERS: readonly Chapter[] = [
   somebodyApproves,
   somebodyEdits,
   cancelledUnderWay,
+  bothSidesOfARace,
+  overloadedBuffer,
   sagaUndone,
   rehearsed,
   auditHolds,

@@ -51,6 +51,7 @@ export const somebodyEdits: Chapter = async (performance) => {
   );
 };
 
+/** The trace of a cancel: acknowledged, working, observed, terminal. */
 export const cancelledUnderWay: Chapter = async (performance) => {
   const { stage, say } = performance;
   const before = await posts(performance);
@@ -59,17 +60,28 @@ export const cancelledUnderWay: Chapter = async (performance) => {
   const calling = callTool(stage.mcp, 'post_message', message);
   await until('the message is posted', async () => (await posts(performance)) > before);
   const [row] = await stage.ledger.list({ tenant: 'local', action: 'post_message', limit: 1 });
+  const taskId = row?.taskId ?? '';
   say('a message is posted but not answered yet, and the agent cancels: requested, not done');
-  await callTool(stage.mcp, 'task_cancel', { taskId: row?.taskId ?? '' });
+  const acknowledged = await callTool(stage.mcp, 'task_cancel', { taskId });
+  say(`  acknowledged  ${acknowledged.text}`);
+  const working = await callTool(stage.mcp, 'task_get', { taskId });
+  say(`  working       ${working.task.status}, the message stands`);
   await stage.chat.release();
   const answer = await calling;
+  const observed = (await stage.ledger.audit({ taskId })).find(({ type }) => type.includes('rollback'));
+  say(`  observed      once the attempt had ended: ${observed?.type ?? 'never'}`);
   const { posts: made = 0, deletes = 0 } = await stage.chat.books();
   const standing = made - before - deletes;
+  say(`  terminal      ${answer.task.status}, effect ${answer.task.effect}`);
   return result(
     'cancelled under way',
     'the effect finished, then was undone',
     answer,
     standing,
-    answer.task.status === 'cancelled' && answer.task.effect === 'rolled_back' && standing === 0,
+    working.task.status === 'running' &&
+      observed !== undefined &&
+      answer.task.status === 'cancelled' &&
+      answer.task.effect === 'rolled_back' &&
+      standing === 0,
   );
 };

@@ -23,8 +23,13 @@ export interface ToolAnswer {
   text: string;
 }
 
-export async function callTool(client: Client, name: string, args: JsonObject): Promise<ToolAnswer> {
-  const answer = await client.callTool({ name, arguments: args });
+export async function callTool(
+  client: Client,
+  name: string,
+  args: JsonObject,
+  options: { signal?: AbortSignal } = {},
+): Promise<ToolAnswer> {
+  const answer = await client.callTool({ name, arguments: args }, options);
   const { _meta: meta, content, structuredContent } = answer;
   const task = taskSchema.safeParse(meta?.[TASK_META]);
   const error = errorSchema.safeParse(structuredContent);
