@@ -31,7 +31,7 @@ export const bothSidesOfARace: Chapter = async (performance) => {
     return {
       chapter: 'both sides of a race',
       expected: 'who is first decides; each call one effect',
-      seen: `cancel first: ${isSilent ? 'no response' : 'a response'}; completion first: ${isAnswered ? 'it stands' : 'it does not stand'}`,
+      seen: `cancel first: ${isSilent ? 'no response' : 'not as it should be'}; completion first: ${isAnswered ? 'it stands' : 'not as it should be'}`,
       effects,
       isAsExpected: isSilent && isAnswered && effects === 2,
     };
@@ -61,7 +61,7 @@ async function cancelFirst(
   say(`  → notifications/cancelled, id ${id}`);
   await stage.chat.release();
   const found = await callTool(stage.mcp, 'post_message', message);
-  say(`  ← nothing for id ${id}; its task went on, and the same call finds it: ${found.task.status}`);
+  say(`  ← nothing for id ${id}; the same call, made again, finds its task: ${found.task.status}`);
   const isSilent = hasLeft && wire.wasGivenUp(id) && wire.responsesTo(id) === 0;
   return isSilent && found.task.status === 'completed';
 }
