@@ -10,6 +10,8 @@ import type { ClientDeps } from './client-deps.ts';
 import type { EngineRecord, PlannedStart } from './engine.ts';
 import { endOfOutcome } from './task-facts.ts';
 
+type Start = Omit<PlannedStart, 'ordinal'>;
+
 export type Settled =
   /** The row has an end now. */
   | { kind: 'ended'; row: OperationRow }
@@ -26,7 +28,7 @@ export async function settle(
   deps: ClientDeps,
   row: OperationRow,
   record: Exclude<EngineRecord, { state: 'running' }>,
-  own: Omit<PlannedStart, 'ordinal'> | null,
+  own: Start | null,
 ): Promise<Settled> {
   if (record.kind === 'absent') return settleAbsent(deps, row, own);
   const end = record.state === 'completed' && isDecided(row) ? await returnedEnd(deps, row.taskId) : null;
@@ -39,14 +41,10 @@ export function isDecided({ state }: OperationRow): boolean {
 }
 
 /** Never started, deleted, or past the engine's retention. */
-async function settleAbsent(
-  deps: ClientDeps,
-  row: OperationRow,
-  own: Omit<PlannedStart, 'ordinal'> | null,
-): Promise<Settled> {
+async function settleAbsent(deps: ClientDeps, row: OperationRow, own: Start | null): Promise<Settled> {
   // S7.4: committed, and kept open only for a rollback that no task is left to ask for.
   if (row.state === 'committed') return recordEnd(deps, row, keptEnd(row));
-  return startAgain(deps, row, (await startedBefore(deps, row)) ?? notEdited(row, own));
+  return startAgain(deps, row, (await startedBefore(deps, row)) ?? (await ownStart(deps, row, own)));
 }
 
 function keptEnd(row: OperationRow): TaskEnd {
@@ -54,25 +52,17 @@ function keptEnd(row: OperationRow): TaskEnd {
   return row.effect === 'safe' ? { ...end, effect: 'none' } : end;
 }
 
-async function recover(
-  deps: ClientDeps,
-  row: OperationRow,
-  own: Omit<PlannedStart, 'ordinal'> | null,
-): Promise<Settled> {
+async function recover(deps: ClientDeps, row: OperationRow, own: Start | null): Promise<Settled> {
   const start =
     (await deps.engine.startedWith(row.taskId, row.edited)) ??
     (await startedBefore(deps, row)) ??
-    notEdited(row, own);
+    (await ownStart(deps, row, own));
   const recovered = await deps.ledger.recover(row.operationId, row.taskId);
   if (recovered.kind === 'ended') return { kind: 'ended', row: recovered.row };
   return startAgain(deps, recovered.row, start);
 }
 
-async function startAgain(
-  deps: ClientDeps,
-  row: OperationRow,
-  start: Omit<PlannedStart, 'ordinal'> | null,
-): Promise<Settled> {
+async function startAgain(deps: ClientDeps, row: OperationRow, start: Start | null): Promise<Settled> {
   if (start === null) return { kind: 'stranded', row };
   const { plan, input } = start;
   await deps.engine.start(row.taskId, { v: 1, plan, input, ordinal: row.ordinal });
@@ -85,9 +75,28 @@ async function startedBefore(deps: ClientDeps, row: OperationRow): Promise<Plann
   return deps.engine.startedWith(taskIdOf(row.operationId, row.ordinal - 1), row.edited);
 }
 
-/** S4.2: what was sent was not what the caller has; nobody goes on with that in its place. */
-function notEdited<T>({ edited }: OperationRow, own: T): T | null {
-  return edited === null ? own : null;
+/**
+ * What the present call brings, where the history does not say what the task was started with. S4.2: never in place of
+ * what an approver edited. S1.2: a procedure goes on under the keys of the run that began its steps.
+ */
+async function ownStart(deps: ClientDeps, row: OperationRow, own: Start | null): Promise<Start | null> {
+  if (own === null || row.edited !== null) return null;
+  const { procedure } = own.plan;
+  if (!procedure) return own;
+  return { ...own, plan: { ...own.plan, procedure: { ...procedure, origin: await originOf(deps, row) } } };
+}
+
+/** The audit of each task tells whether it went on from the one before. */
+async function originOf(deps: ClientDeps, { operationId, taskId }: OperationRow): Promise<string> {
+  for (let origin = taskId; ;) {
+    const entries = await deps.ledger.audit({ taskId: origin });
+    const recovered = entries.find(
+      (entry) => entry.operationId === operationId && entry.type === 'operation.recovered',
+    );
+    const before = recovered?.data['previousTask'];
+    if (typeof before !== 'string') return origin;
+    origin = before;
+  }
 }
 
 async function returnedEnd(deps: ClientDeps, taskId: string): Promise<TaskEnd | null> {

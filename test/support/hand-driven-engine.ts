@@ -31,6 +31,8 @@ export class HandDrivenEngine implements TaskEngine {
   readonly starts = new Map<string, number>();
   isReachable = true;
   isWorkerAlive = true;
+  /** What a task was started with can be read back. */
+  areHistoriesReadable = true;
   /** What the task answers to decisions. */
   decisionReply: DecisionReply = { accepted: true, code: 'approved', status: 'running' };
   readonly decisions: DecisionMessage[] = [];
@@ -120,7 +122,7 @@ export class HandDrivenEngine implements TaskEngine {
   }
 
   async startedWith(taskId: string): Promise<PlannedStart | null> {
-    return this.runs.get(taskId)?.start ?? null;
+    return this.areHistoriesReadable ? (this.runs.get(taskId)?.start ?? null) : null;
   }
 
   /** The workflow returns. */

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { HoldfastClient } from '../../src/client/index.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
-import { defineAction, implementAction } from '../../src/index.ts';
+import { defineAction, defineProcedure, implementAction } from '../../src/index.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
 import type { TaskEnd } from '../../src/task/outcome.ts';
@@ -37,11 +37,13 @@ const look = implementAction(
   { execute: async () => ({}) },
 );
 
+const trip = defineProcedure({ name: 'pack', description: 'packs', input: z.object({}) });
+
 let ledger: Ledger;
 let engine: HandDrivenEngine;
 const newClient = (own: Ledger = ledger) =>
   new HoldfastClient(
-    { temporal: null as never, ledger: own, actions: [transfer, look], taskQueue: 'q' },
+    { temporal: null as never, ledger: own, actions: [transfer, look, trip], taskQueue: 'q' },
     engine,
   );
 
@@ -249,6 +251,23 @@ describe('starting', () => {
     expect(engine.runs.size).toBe(0);
     expect(await newClient().start(call)).toMatchObject({ taskId: first.taskId });
     expect(engine.runs.size).toBe(1);
+  });
+
+  test('a procedure whose histories can not be read goes on under the keys of the run that began its steps [S1.2, S3.8]', async () => {
+    const pack = { ...call, action: 'pack', args: {}, key: 'trip-1' };
+    const first = await newClient().start(pack);
+    engine.areHistoriesReadable = false;
+    let { taskId } = first;
+    for (const ordinal of [2, 3]) {
+      await claimOnly(taskId);
+      engine.kill(taskId);
+      ({ taskId } = await newClient().start(pack));
+      const { start } = engine.runs.get(taskId) ?? {};
+      expect([start?.ordinal, start?.plan.procedure]).toEqual([ordinal, { origin: first.taskId }]);
+    }
+    engine.forget(taskId);
+    await newClient().start(pack);
+    expect(engine.runs.get(taskId)?.start.plan.procedure).toEqual({ origin: first.taskId });
   });
 
   describe('a commit without its end, kept for a rollback that nobody asked for [S7.4]', () => {
