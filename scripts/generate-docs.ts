@@ -69,9 +69,12 @@ ${table(['Name', 'What it bounds', 'Default'], gateway)}`;
 function failureModesPage(): string {
   const root = fileURLToPath(new URL('..', import.meta.url));
   const files = globSync('test/**/*.test.ts', { cwd: root }).sort();
-  const proofs = files.flatMap((file) =>
-    citationsIn(readFileSync(`${root}/${file}`, 'utf8'), file).map((citation) => ({ ...citation, file })),
-  );
+  const proofs = files.flatMap((file) => {
+    const source = readFileSync(`${root}/${file}`, 'utf8');
+    // Parsing takes seconds for all of them, and few name a mode.
+    if (!source.includes('[mode ')) return [];
+    return citationsIn(source, file).map((citation) => ({ ...citation, file }));
+  });
   const rows = FAILURE_MODES.map(({ failure, seen, response }, index) => {
     const rule = `mode ${index + 1}`;
     const own = proofs.filter((proof) => proof.rule === rule);
