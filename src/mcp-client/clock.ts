@@ -39,4 +39,4 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
 }
 
 /** For whoever gives no signal of their own. */
-export const NEVER = new AbortController().signal;
+export const NEVER: AbortSignal = new AbortController().signal;
