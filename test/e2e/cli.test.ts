@@ -1,4 +1,5 @@
 // The command line as scripts and newcomers use it: real processes, one `holdfast dev`, exit codes and JSON shapes.
+import { once } from 'node:events';
 import {
   appendFileSync,
   existsSync,
@@ -9,6 +10,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -249,6 +252,26 @@ describe('holdfast dev', () => {
       expect(statSync(join(cwd, '.holdfast', name)).mode & 0o777).toBe(0o600);
     }
   });
+
+  it.each(['dev', 'gateway'])(
+    '%s ends where its port is taken, saying which, and leaves nothing running',
+    async (command) => {
+      const taken = createServer().listen(0, '127.0.0.1');
+      await once(taken, 'listening');
+      const { port } = taken.address() as AddressInfo;
+      const own = command === 'dev' ? mkdtempSync(join(tmpdir(), 'holdfast-taken-')) : cwd;
+      try {
+        const env = { HOLDFAST_PORT: String(port) };
+        const { code, stderr } = await holdfast({ cwd: own, env }, command, '--config', TRANSFER);
+        expect(code).toBe(2);
+        expect(stderr).toContain(`127.0.0.1:${port}`);
+        expect(existsSync(join(own, '.holdfast', 'runtime.json'))).toBe(command === 'gateway');
+      } finally {
+        taken.close();
+        if (own !== cwd) rmSync(own, { recursive: true, force: true });
+      }
+    },
+  );
 
   it('remembers every task over a restart and leaves nothing behind when it ends [S1.5]', async () => {
     const before = await call('restart');

@@ -45,23 +45,42 @@ interface Parts {
 
 async function serve(options: GlobalOptions, { hasWorker, hasGateway }: Parts): Promise<number> {
   const config = await loadCommandConfig(options);
-  const holdfast = await openHoldfast({ config, worker: hasWorker });
-  const steps: DrainStep[] = [];
-  const url = hasGateway ? await openGateway(config, holdfast, steps) : undefined;
-  if (!hasGateway) await openMetrics(config, holdfast, steps);
-  steps.push({ name: 'worker, connections, ledger', run: () => holdfast.close() });
-  announce({ ...(url !== undefined && { url }) });
-  holdfast.log.info(
-    { taskQueue: config.taskQueue, ...(url !== undefined && { url }) },
-    hasWorker ? 'taking work' : 'serving',
-  );
-  return untilDrained(config, holdfast, steps);
+  return opening([], async (steps) => {
+    const holdfast = await openHoldfast({ config, worker: hasWorker });
+    steps.unshift(closing(holdfast));
+    const url = hasGateway ? await openGateway(config, holdfast, steps) : undefined;
+    if (!hasGateway) await openMetrics(config, holdfast, steps);
+    announce({ ...(url !== undefined && { url }) });
+    holdfast.log.info(
+      { taskQueue: config.taskQueue, ...(url !== undefined && { url }) },
+      hasWorker ? 'taking work' : 'serving',
+    );
+    return untilDrained(config, holdfast, steps);
+  });
 }
+
+/**
+ * Each part that `open` opens puts its closing in front of `steps`, so that what takes work closes first. Where one can't
+ * be opened, those before it are closed, and what went wrong is thrown: a process that can't serve must end.
+ */
+async function opening(steps: DrainStep[], open: (steps: DrainStep[]) => Promise<number>): Promise<number> {
+  try {
+    return await open(steps);
+  } catch (error) {
+    for (const { run } of steps) await run().catch(() => undefined);
+    throw error;
+  }
+}
+
+const closing = (holdfast: Holdfast): DrainStep => ({
+  name: 'worker, connections, ledger',
+  run: () => holdfast.close(),
+});
 
 async function openGateway(config: Config, holdfast: Holdfast, steps: DrainStep[]): Promise<string> {
   const gateway = gatewayOf(config, holdfast);
   const url = await listen(gateway, config, holdfast);
-  steps.push({ name: 'gateway', run: () => gateway.close() });
+  steps.unshift({ name: 'gateway', run: () => gateway.close() });
   return url;
 }
 
@@ -70,7 +89,7 @@ async function openMetrics(config: Config, { metrics, log }: Holdfast, steps: Dr
   if (port === null) return;
   const server = await serveMetrics({ registry: metrics.registry, tokenSha256 }, { host, port });
   log.info({ host, port: server.port }, 'metrics');
-  steps.push({ name: 'metrics', run: () => server.close() });
+  steps.unshift({ name: 'metrics', run: () => server.close() });
 }
 
 /** A parent that started this process with an IPC channel hears when it is ready. */
@@ -86,16 +105,11 @@ async function dev(options: GlobalOptions): Promise<number> {
   process.env['HOLDFAST_LOG_LEVEL'] ??= 'warn'; // people read this terminal
   const config = await loadCommandConfig(options);
   const engine = await startDevEngine(config.stateDir, say);
-  const steps: DrainStep[] = [];
-  try {
+  return opening([stopping(engine)], async (steps) => {
     const holdfast = await openDev(config, engine);
+    steps.unshift(closing(holdfast));
     const url = await openGateway(config, holdfast, steps);
-    steps.push(
-      { name: 'worker, connections, ledger', run: () => holdfast.close() },
-      { name: 'temporal', run: () => engine.stop() },
-    );
-    writeRuntimeFile(config.stateDir, runtimeOf(config, engine, `${url}/mcp`));
-    steps.unshift({ name: 'runtime file', run: () => Promise.resolve(removeRuntimeFile(config.stateDir)) });
+    publishRuntime(config, steps, runtimeOf(config, engine, `${url}/mcp`));
     terminal.write(
       `${terminal.paint('green', 'ready')}  MCP ${url}/mcp   Temporal ${engine.uiUrl ?? engine.address}`,
     );
@@ -103,17 +117,22 @@ async function dev(options: GlobalOptions): Promise<number> {
       `       ${config.actions.length} actions from ${config.configFile ?? 'no configuration file (make a holdfast.config.ts)'}`,
     );
     announce({ url });
-    return await untilDrained(config, holdfast, steps);
-  } catch (error) {
-    await engine.stop();
-    throw error;
-  }
+    return untilDrained(config, holdfast, steps);
+  });
 }
 
 type Engine = Awaited<ReturnType<typeof startDevEngine>>;
 
 function openDev(config: Config, engine: Engine): Promise<Holdfast> {
   return openHoldfast({ config, worker: true, migrate: true, address: engine.address });
+}
+
+const stopping = (engine: Engine): DrainStep => ({ name: 'temporal', run: () => engine.stop() });
+
+/** So that other commands find this process, for as long as it serves. */
+function publishRuntime(config: Config, steps: DrainStep[], runtime: ReturnType<typeof runtimeOf>): void {
+  writeRuntimeFile(config.stateDir, runtime);
+  steps.unshift({ name: 'runtime file', run: () => Promise.resolve(removeRuntimeFile(config.stateDir)) });
 }
 
 function runtimeOf(config: Config, engine: Engine, mcpUrl?: string) {
@@ -133,26 +152,16 @@ async function mcp(options: GlobalOptions): Promise<number> {
   const isServed = process.env['TEMPORAL_ADDRESS'] !== undefined || readRuntimeFile(stateDir) !== null;
   if (!isServed) ensureEncryptionKey(stateDir);
   const config = await loadCommandConfig(options);
-  const steps: DrainStep[] = [];
   const engine = isServed ? null : await startDevEngine(config.stateDir, (line) => console.error(line));
-  try {
+  return opening(engine === null ? [] : [stopping(engine)], async (steps) => {
     const holdfast = engine === null ? await openHoldfast({ config }) : await openDev(config, engine);
+    steps.unshift(closing(holdfast));
     const gateway = gatewayOf(config, holdfast);
     const { closed } = gateway.serveMcpStdio();
-    steps.push(
-      { name: 'gateway', run: () => gateway.close() },
-      { name: 'worker, connections, ledger', run: () => holdfast.close() },
-    );
-    if (engine !== null) {
-      writeRuntimeFile(config.stateDir, runtimeOf(config, engine));
-      steps.unshift({ name: 'runtime file', run: () => Promise.resolve(removeRuntimeFile(config.stateDir)) });
-      steps.push({ name: 'temporal', run: () => engine.stop() });
-    }
-    return await untilDrained(config, holdfast, steps, closed);
-  } catch (error) {
-    await engine?.stop();
-    throw error;
-  }
+    steps.unshift({ name: 'gateway', run: () => gateway.close() });
+    if (engine !== null) publishRuntime(config, steps, runtimeOf(config, engine));
+    return untilDrained(config, holdfast, steps, closed);
+  });
 }
 
 /** Until a signal, the client's leaving, or the worker's death; then everything is closed in order. */
