@@ -1,4 +1,5 @@
 /** The oracle is the mail server's own store: every mail it took, duplicates included. */
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sendEmail, sendUnsearchable } from '../../examples/email/actions.ts';
 import { email, unsearchableEmail } from '../../examples/email/handlers.ts';
@@ -104,7 +105,24 @@ describe('email example', () => {
     expect(mail.filed()).toHaveLength(1);
   });
 
-  test('[S9] before the first send the folder is asked too: what it has is not sent, and without it nothing is', async () => {
+  test('[S9] ledger and engine restored from before the mail know nothing of it, the folder does: it is not sent again', async () => {
+    const tenant = `tenant-${randomUUID()}`;
+    const restored = await openTestServer('local');
+    try {
+      for (const engine of [server, restored]) {
+        await example.close();
+        example = await openExample(engine, soon, undefined, { tenant });
+        expect(await send()).toMatchObject({ ...DONE, replayed: false });
+      }
+      expect(mail.filed()).toHaveLength(1);
+    } finally {
+      await example.close();
+      example = await openExample(server, soon);
+      await restored.close();
+    }
+  });
+
+  test('[S9] before the first send the folder is asked, and while it does not answer nothing is sent', async () => {
     mail.setSearchable(false);
     const { taskId } = await example.start('send_email', LETTER, 'order-9');
     await expect

@@ -38,13 +38,16 @@ export async function openExample<Tables = unknown>(
   server: TestServer,
   actions: Action[],
   setup: (ledger: Kysely<unknown>) => Promise<void> = () => Promise.resolve(),
-  more: Pick<TestHoldfastOptions, 'store' | 'procedures' | 'faults'> = {},
+  {
+    tenant = `tenant-${randomUUID()}`,
+    ...more
+  }: Pick<TestHoldfastOptions, 'store' | 'procedures' | 'faults'> & { tenant?: string } = {},
 ): Promise<OpenExample<Tables>> {
   const holdfast = await createTestHoldfast({ actions, server, worker: false, ...more });
   const { client, ledger, startWorker, close } = holdfast;
   await ledger.transaction((_transitions, tx) => setup(tx as Kysely<unknown>));
   await startWorker();
-  const principal = { tenant: `tenant-${randomUUID()}`, subject: 'ann', roles: [] };
+  const principal = { tenant, subject: 'ann', roles: [] };
   const start = (action: string, args: JsonObject, key?: string) =>
     client.start({ action, args, principal, ...(key !== undefined && { key }) });
   const wait = (taskId: string) => client.wait(taskId, principal, { timeoutMs: PATIENCE_MS });
