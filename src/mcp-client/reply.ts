@@ -65,12 +65,13 @@ function replyOfHttpError({ status, text }: HttpError, message: string): Reply {
   if (status === 404 && error?.code === SESSION_NOT_FOUND)
     return { kind: 'failure', failure: 'not_sent', message };
   if (status >= 400 && status < 500 && error !== null) return { kind: 'error', error };
-  // 408 is the one refusal that may follow a request that was carried out.
-  const isRefusal = status >= 400 && status < 500 && status !== 408;
+  const isRefusal = status >= 400 && status < 500 && !AFTER_ALL.has(status);
   return { kind: 'failure', failure: isRefusal ? 'refused' : 'lost', message };
 }
 
 const SESSION_NOT_FOUND = -32_001;
+/** No refusals: either may follow a request that was carried out. 499 is what the SDK makes of one cut by a closing server. */
+const AFTER_ALL: ReadonlySet<number> = new Set([408, 499]);
 
 /** By shape: the SDK throws several classes for an HTTP status. */
 export function httpErrorOf(error: unknown): HttpError | null {

@@ -163,6 +163,10 @@ describe('over HTTP', () => {
       resourceId: string;
     };
     await holdfast.resolve(taskId, PRINCIPAL, { as: 'applied', result: { resourceId, value } });
+    // Accepted is not yet carried out: until then the task still waits for its person.
+    await expect
+      .poll(async () => (await holdfast.get(taskId, PRINCIPAL)).status, { timeout: 20_000 })
+      .toBe('completed');
     expect(valueOf(await client.task(taskId).wait())).toBe(value);
     expect([effects, callsOf('target_unsafe').length]).toEqual([1, 1]);
   });

@@ -24,6 +24,7 @@ it.each([
   ['503 without Retry-After', http(503), 'lost'],
   ['500', http(500, rpc(-32_603)), 'lost'],
   ['408', http(408), 'lost'],
+  ['a request that a closing server cut', http(499), 'lost'],
   ['429', http(429), 'told_later'],
   ['401', http(401, 'no token'), 'refused'],
   ['404 of another kind', http(404, 'nothing here'), 'refused'],
