@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType } from '@modelcontextprotocol/server';
 import type { AuthInfo, McpHttpHandler, McpServerFactory } from '@modelcontextprotocol/server';
+import { isJsonObject } from '../../task/json.ts';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Admission } from '../admission.ts';
@@ -162,10 +163,8 @@ function forward(
 type NodeRequest = Parameters<ReturnType<typeof toNodeHandler>>[0];
 
 function calledTool(body: Json): string | null {
-  if (typeof body !== 'object' || body === null || Array.isArray(body) || body.method !== 'tools/call')
-    return null;
-  const { params } = body;
-  const name = typeof params === 'object' && params !== null && !Array.isArray(params) ? params.name : null;
+  if (!isJsonObject(body) || body.method !== 'tools/call') return null;
+  const name = isJsonObject(body.params) ? body.params.name : null;
   return typeof name === 'string' ? name : '';
 }
 
