@@ -14,6 +14,7 @@ const MAY_IMPORT = {
   'src/client': ['src/contract', 'src/task', 'src/ledger', 'workflows/messages\\.ts$'],
   'src/gateway': ['src/contract', 'src/task', 'src/client'],
   'src/mcp-client': ['src/contract', 'src/task'],
+  'src/upstream': ['src/contract', 'src/task', 'src/mcp-client'],
   'src/console': ['src/contract', 'src/task', 'src/client'],
   workflows: ['src/task', 'src/procedure', 'src/contract'],
   activities: ['src/contract', 'src/task', 'src/operation', 'src/ledger'],
