@@ -5,6 +5,7 @@ import type { Failure } from '../task/failure.ts';
 import type { Fence } from '../task/claim.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
+import type { RemoteTaskHandle } from './remote-server.ts';
 
 /** Given to every handler. */
 export interface LookContext {
@@ -46,6 +47,27 @@ export const mismatch = (reason: string): VerifyAnswer => ({ kind: 'mismatch', r
 export const notYet = (reason?: string): VerifyAnswer =>
   reason === undefined ? { kind: 'not_yet' } : { kind: 'not_yet', reason };
 
+const REMOTE_TASK: unique symbol = Symbol.for('holdfast/remoteTask') as never;
+
+/** What `remoteTask` makes. Marked by a symbol, which no JSON has, so that no result is ever taken for one. */
+export interface RemoteTaskStarted {
+  readonly [REMOTE_TASK]: RemoteTaskHandle;
+}
+
+/**
+ * Returned by `execute`: the server has taken the request and goes on with it as a task of its own, which is supervised
+ * from here on (M8.4, S8.4). `execute` is not called again while that task may be alive.
+ */
+export const remoteTask = (handle: RemoteTaskHandle): RemoteTaskStarted => ({
+  [REMOTE_TASK]: { ...handle },
+});
+
+/** The handle in what `execute` returned; null when that is a result. */
+export function remoteTaskIn(answer: unknown): RemoteTaskHandle | null {
+  if (typeof answer !== 'object' || answer === null) return null;
+  return (answer as Partial<RemoteTaskStarted>)[REMOTE_TASK] ?? null;
+}
+
 /**
  * Thrown by `execute` or `rollback` to say what is known (S5). Any other exception means: outcome unknown.
  *
@@ -83,7 +105,12 @@ export class ActionFailure extends Error {
 /** The deed behind a promise (architecture.md "What a user writes"). Run as activities: at least once. */
 export interface ActionHandlers<Input, Output> {
   precondition?(input: Input, context: LookContext): Promise<PreconditionAnswer>;
-  execute(input: Input, context: ExecuteContext): Promise<Output>;
+  execute(input: Input, context: ExecuteContext): Promise<Output | RemoteTaskStarted>;
+  /**
+   * Makes the result out of what a completed remote task gave (`content`, `structuredContent`, `isError`), and throws as
+   * `execute` does where that is a failure. Must itself change nothing. Without it the given object is the result.
+   */
+  remoteResult?(input: Input, given: JsonObject, context: LookContext): Promise<Output>;
   /** Was the effect of `context.operationId` applied? Must itself change nothing. */
   lookup?(context: LookContext & { input: Input }): Promise<LookupAnswer<Output>>;
   /** Re-reads the target. Required unless the contract says why there is none (S2.6). */

@@ -25,7 +25,15 @@ type Implementation<Input extends z.ZodObject, Output extends z.ZodType> = Actio
   z.output<Output>
 > & { rehearsal?: Rehearsal<z.input<Input>> };
 
-const HANDLERS = ['precondition', 'execute', 'lookup', 'verify', 'rollback', 'verifyRollback'] as const;
+const HANDLERS = [
+  'precondition',
+  'execute',
+  'remoteResult',
+  'lookup',
+  'verify',
+  'rollback',
+  'verifyRollback',
+] as const;
 
 /**
  * Answers the action. Throws `invalid_contract` with every defect found (`details.issues`):

@@ -7,6 +7,7 @@ export {
   mismatch,
   notApplied,
   notYet,
+  remoteTask,
   unknown,
   verified,
 } from './handlers.ts';
@@ -16,6 +17,7 @@ export type {
   LookContext,
   LookupAnswer,
   PreconditionAnswer,
+  RemoteTaskStarted,
   VerifyAnswer,
 } from './handlers.ts';
 export type { Question } from './asked.ts';
@@ -38,4 +40,5 @@ export type { ErrorCode } from './error.ts';
 export { implementAction } from './implement-action.ts';
 export type { Action } from './implement-action.ts';
 export type { RehearsedCall, Rehearsal } from './rehearsal.ts';
+export type { RemoteTaskHandle } from './remote-server.ts';
 export { sensitive } from './sensitive.ts';

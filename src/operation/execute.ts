@@ -6,6 +6,7 @@
  * 2. `released` and `failed` are written only when no execution of this operation can have applied anything: one that
  *    failed cleanly proves nothing about an earlier one that is still in doubt.
  */
+import { remoteTaskIn } from '../contract/handlers.ts';
 import type { Failure } from '../task/failure.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
 import { askLookup, lookupKindOf } from './asking.ts';
@@ -76,6 +77,7 @@ async function onReturned(
   held: HeldClaim,
   output: unknown,
 ): Promise<OperationOutcome> {
+  if (remoteTaskIn(output) !== null) return raiseAttention(attempt, held.claim, UNSUPERVISED);
   const { result, misfit } = await keepOutput(attempt, output);
   if (misfit === null) return conclude(attempt, held, { result, how: 'executed', isStored: false });
   const failure = misfitFailure('execute', misfit);
@@ -86,6 +88,13 @@ async function onReturned(
   if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
   return raiseAttention(attempt, held.claim, failure, { result });
 }
+
+/** What the server made of the request can not be followed from here. */
+const UNSUPERVISED: Failure = {
+  kind: 'unknown',
+  code: 'outcome_unknown',
+  message: 'The server goes on with this as a task of its own, which nothing here supervises.',
+};
 
 async function onFailure(
   attempt: EffectAttempt,

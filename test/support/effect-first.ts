@@ -40,7 +40,7 @@ export async function performEffectFirst(
   if (answer.kind !== 'granted') throw new Error(`the claim is ${answer.kind}`);
   await reach('after_intent');
 
-  const output = sent ?? (await lookedUp(handlers, request, answer.before));
+  const output = (sent ?? (await lookedUp(handlers, request, answer.before))) as Json;
   if (handlers.verify && output !== null) await handlers.verify(input as never, output, context);
   await reach('after_verify');
   const end = committedEnd({ plan, cancelRequested: false });
