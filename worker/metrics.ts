@@ -4,6 +4,7 @@
  */
 import type { Client } from '@temporalio/client';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { FIXED_GATEWAY_LIMITS } from '../src/contract/gateway-limits.ts';
 import type { HoldfastWorker } from './create-worker.ts';
 import type { Log } from './logger.ts';
 
@@ -15,14 +16,13 @@ export interface Metrics {
   alert(fate: AlertFate): void;
   /** Of the worker of this process. */
   addWorker(worker: HoldfastWorker): void;
-  /** Counted by the engine's visibility when read, once in `COUNT_KEPT_MS` at most. */
+  /** Counted by the engine's visibility when read, once in `waitingCountedMs` at most. */
   addWaiting(temporal: Client, log: Log): void;
 }
 
 const TRANSACTION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const WAITING_STATUSES = ['awaiting_approval', 'needs_attention'] as const;
 const COUNT_MS = 1_500;
-const COUNT_KEPT_MS = 10_000;
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -83,7 +83,7 @@ function addWaiting(registry: Registry, temporal: Client, log: Log): void {
     labelNames: ['status'],
     registers: [registry],
     async collect() {
-      if (Date.now() - countedAt < COUNT_KEPT_MS) return;
+      if (Date.now() - countedAt < FIXED_GATEWAY_LIMITS.waitingCountedMs.value) return;
       countedAt = Date.now();
       this.reset();
       try {

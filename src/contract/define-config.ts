@@ -10,6 +10,8 @@ import type { Duration } from './duration.ts';
 import { HoldfastError } from './error.ts';
 import type { Action } from './implement-action.ts';
 import type { ProcedureContract } from './define-procedure.ts';
+import { FIXED_GATEWAY_LIMITS, GATEWAY_LIMIT_NAMES } from './gateway-limits.ts';
+import type { GatewayLimitName } from './gateway-limits.ts';
 import { LIMITS } from './limits.ts';
 import type { OAuthDefinition } from './oauth-definition.ts';
 import { pointerOf } from './pointer.ts';
@@ -94,29 +96,6 @@ export interface HoldfastConfig {
   logLevel?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
 }
 
-export type GatewayLimitName = (typeof GATEWAY_LIMITS)[number];
-const GATEWAY_LIMITS = [
-  'messageBytesMax',
-  'messageDepthMax',
-  'callsPerSecondMax',
-  'openCallsMax',
-  'inlineWaitMs',
-  'blockingMs',
-  'idleMs',
-  'abandonMs',
-  'progressIntervalMs',
-  'keepAliveMs',
-  'streamBytesMax',
-  'streamFramesMax',
-  'stalledReaderMs',
-  'legacySessionsMax',
-  'legacySessionIdleMs',
-  'listenTaskIdsMax',
-  'listensMax',
-  'listenPollMs',
-  'drainMs',
-] as const;
-
 /** Holdfast's own (M3.2). */
 const RESERVED_NAMES = new Set(['task_get', 'task_wait', 'task_cancel', 'task_answer', APPROVAL_ACTION]);
 
@@ -171,7 +150,7 @@ const shapeSchema = z.strictObject({
           }),
         )
         .min(1)
-        .max(1_000)
+        .max(FIXED_GATEWAY_LIMITS.tokensMax.value)
         .superRefine(checkTokens)
         .optional(),
       oauth: oauthSchema.optional(),
@@ -189,7 +168,7 @@ const shapeSchema = z.strictObject({
       error: 'write either deliver or webhook',
     })
     .optional(),
-  limits: z.partialRecord(z.enum(GATEWAY_LIMITS), z.int().min(0)).optional(),
+  limits: z.partialRecord(z.enum(GATEWAY_LIMIT_NAMES), z.int().min(0)).optional(),
   gateway: z
     .strictObject({ allowedHosts: z.array(words).optional(), allowedOrigins: z.array(words).optional() })
     .optional(),

@@ -4,10 +4,9 @@ import type { JsonObject } from '../task/json.ts';
 import type { ActionContract, Defect } from './define-action.ts';
 import { LIMITS } from './limits.ts';
 import { pointerOf } from './pointer.ts';
+import { KEY_ARGUMENT } from './wire-names.ts';
 
-/** The argument that carries the idempotency key (M1.3); no action may have one of its own. */
-export const KEY_ARGUMENT = 'idempotencyKey';
-
+/** M1.3: no action may have an argument of this name of its own. */
 const KEY_PROPERTY: JsonObject = {
   type: 'string',
   minLength: 1,

@@ -10,6 +10,7 @@
  */
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { HoldfastError } from '../contract/error.ts';
+import { FIXED_GATEWAY_LIMITS } from '../contract/gateway-limits.ts';
 import type { Principal } from '../task/plan.ts';
 import type { GatewayLimits } from './limits.ts';
 import { Places, principalKey } from './places.ts';
@@ -31,9 +32,6 @@ export interface AdmissionParts {
   refused?: (limit: AdmissionLimit) => void;
 }
 
-/** When an open call ends, nobody knows. */
-const RETRY_OPEN_MS = 1_000;
-
 export function createAdmission({ limits, refused }: AdmissionParts): Admission {
   const { callsPerSecondMax, openCallsMax } = limits;
   const rate = new RateLimiterMemory({ points: callsPerSecondMax, duration: 1, keyPrefix: '' });
@@ -51,7 +49,7 @@ export function createAdmission({ limits, refused }: AdmissionParts): Admission 
     },
     open(principal, calls) {
       const leave = places.take(principal, calls);
-      if (leave === null) throw refuse('openCallsMax', RETRY_OPEN_MS);
+      if (leave === null) throw refuse('openCallsMax', FIXED_GATEWAY_LIMITS.retryOpenCallsMs.value);
       return leave;
     },
     get remembered() {

@@ -9,6 +9,7 @@
 import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { HoldfastError } from '../contract/error.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { EFFECT_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { ToolSpec } from './tool-spec.ts';
 
@@ -96,7 +97,7 @@ function listedTool(spec: ToolSpec): ListedTool {
       idempotentHint: isSafe,
       openWorldHint: true,
     },
-    _meta: { 'holdfast/effect': spec.effect },
+    _meta: { [EFFECT_META]: spec.effect },
   };
 }
 

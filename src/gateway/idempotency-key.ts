@@ -1,10 +1,8 @@
 /** M1.3: where a call's idempotency key comes from. */
 import { HoldfastError } from '../contract/error.ts';
 import { checkKey } from '../contract/ids.ts';
-import { KEY_ARGUMENT } from '../contract/json-schema.ts';
+import { KEY_ARGUMENT, KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
-
-export const KEY_META = 'holdfast/idempotencyKey';
 
 export interface KeyedArguments {
   args: JsonObject;

@@ -8,6 +8,8 @@
 import { inputRequired, McpServer } from '@modelcontextprotocol/server';
 import type { CallToolResult, RequestStateCodec, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
+import { FIXED_GATEWAY_LIMITS } from '../contract/gateway-limits.ts';
+import { TASK_META } from '../contract/wire-names.ts';
 import { approvalQuestion } from './approval.ts';
 import { callAction } from './call-tool.ts';
 import type { CallOutcome, CallParts } from './call-tool.ts';
@@ -23,7 +25,7 @@ import type { Leave } from './places.ts';
 import { inputRequestOf } from './questions.ts';
 import { requestStateCodec } from './request-state.ts';
 import type { RequestState } from './request-state.ts';
-import { TASK_META, taskMeta } from './task-answer.ts';
+import { taskMeta } from './task-answer.ts';
 import { isTaskTool } from './task-tools.ts';
 import type { TaskTools } from './task-tools.ts';
 import { TASKS_EXTENSION } from './tasks/extension.ts';
@@ -42,9 +44,6 @@ export interface ServerParts extends CallParts {
   /** Runs one call so that a shutdown can wait for it. */
   track<T>(call: () => Promise<T>): Promise<T>;
 }
-
-/** 2025's stdio: how long one question stays before a person. The client's own patience with the call ends sooner or later. */
-const QUESTION_MS = 24 * 60 * 60 * 1000;
 
 const INSTRUCTIONS =
   'Tools that change something run as durable tasks and take an idempotencyKey: send one key per intent, and repeat a call only with the same key. ' +
@@ -65,7 +64,7 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
     ...(isModern && { supportedProtocolVersions: ['2026-07-28'] }),
     instructions: INSTRUCTIONS,
     requestState: { verify: (state, context) => states.verify(state, context) },
-    inputRequired: { roundTimeoutMs: QUESTION_MS },
+    inputRequired: { roundTimeoutMs: FIXED_GATEWAY_LIMITS.questionMs.value },
   });
   const callerIn = (context: ServerContext): Caller => callerOf(context, connection, mcp);
   // For the SDK's comparison of arguments with their headers alone; nothing is ever dispatched to these.

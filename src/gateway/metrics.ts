@@ -5,7 +5,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import { TASK_META } from './task-answer.ts';
+import { TASK_META } from '../contract/wire-names.ts';
 
 export type CallEnd =
   /** The action's result. */

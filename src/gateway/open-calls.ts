@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../contract/clock.ts';
 
 /** The calls under way, so that a shutdown can let them answer first. */
 export interface OpenCalls {

@@ -6,7 +6,7 @@
  * the outcome of `inRequest` is a response, or a rejection that nobody is sent.
  */
 import type { Caller } from './caller.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../contract/clock.ts';
 import type { GatewayLimits } from './limits.ts';
 import { createProgress } from './progress.ts';
 import type { ProgressReporter } from './progress.ts';

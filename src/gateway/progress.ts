@@ -8,7 +8,7 @@
  * 4. One send is under way at a time, so that a slow reader holds the sender up instead of filling a queue.
  * 5. After `stop()` has settled, nothing is sent: the final response comes after it.
  */
-import type { Clock } from './clock.ts';
+import type { Clock } from '../contract/clock.ts';
 
 export type ProgressToken = string | number;
 type Send = (params: { progressToken: ProgressToken; progress: number; message: string }) => Promise<void>;

@@ -9,6 +9,7 @@ import { createRequestStateCodec } from '@modelcontextprotocol/server';
 import type { RequestStateCodec } from '@modelcontextprotocol/server';
 import { canonicalJson } from '../contract/canonical.ts';
 import { HoldfastError } from '../contract/error.ts';
+import { FIXED_GATEWAY_LIMITS } from '../contract/gateway-limits.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import type { DecidedCall } from './decide.ts';
@@ -26,7 +27,7 @@ export type DecisionState = CallState & DecidedCall;
 type AskingState = CallState & AskedSoFar & { taskId?: never };
 
 /** People take their time; an approval that has closed meanwhile refuses by itself. */
-const TTL_SECONDS = 30 * 24 * 60 * 60;
+const TTL_SECONDS = FIXED_GATEWAY_LIMITS.requestStateMs.value / 1000;
 export const REQUEST_STATE_KEY_BYTES = 32;
 
 /** For one connection. Cheap: one is made for every HTTP request. */

@@ -3,8 +3,6 @@ import type { TaskAnswer } from '../client/task-client.ts';
 import type { JsonObject } from '../task/json.ts';
 import { isTerminal } from '../task/outcome.ts';
 
-export const TASK_META = 'holdfast/task';
-
 export const hasEnded = ({ status }: TaskAnswer): boolean => isTerminal(status);
 
 /** The task waits for a person; no amount of waiting by the caller moves it. */

@@ -4,6 +4,7 @@ import * as z from 'zod';
 import type { DecisionAnswer } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { pointerOf } from '../contract/pointer.ts';
+import { EFFECT_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import { openApprovals, REASON_CHARS_MAX } from './approval.ts';
@@ -124,7 +125,7 @@ function listedTaskTool(name: TaskToolName, inputSchema: JsonObject): ListedTool
       openWorldHint: false,
     },
     // As an action's: whoever reads may repeat it, whoever decides may not.
-    _meta: { 'holdfast/effect': isRead ? 'safe' : 'unsafe' },
+    _meta: { [EFFECT_META]: isRead ? 'safe' : 'unsafe' },
   };
 }
 

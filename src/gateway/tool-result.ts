@@ -11,12 +11,13 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../client/task-client.ts';
 import { tryExactJson } from '../contract/canonical.ts';
+import { TASK_META } from '../contract/wire-names.ts';
 import { isJsonObject } from '../task/json.ts';
 import type { Json } from '../task/json.ts';
 import { endError, errorText, shownError } from './error-mapping.ts';
 import type { Principal } from '../task/plan.ts';
 import { answerableApproval, approvalFacts, openApproval } from './approval.ts';
-import { hasEnded, isOutcomeUnknown, TASK_META, taskMeta } from './task-answer.ts';
+import { hasEnded, isOutcomeUnknown, taskMeta } from './task-answer.ts';
 import { approvalWords, completionNotes, endWords, handleWords } from './words.ts';
 
 /** `remark`: what became of this very call, for a task that has not ended. */

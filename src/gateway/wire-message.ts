@@ -10,6 +10,7 @@ import { inexactArguments } from '../contract/canonical.ts';
 import type { InexactValue } from '../contract/canonical.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { parseExactJson } from '../contract/exact-json-text.ts';
+import { INEXACT_META } from '../contract/wire-names.ts';
 import { isJsonObject } from '../task/json.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 
@@ -20,8 +21,6 @@ export type MessageVerdict =
   /** `id` as far as it could be read; null for a batch, or where the id itself is what can't be kept. */
   | { kind: 'inexact'; id: string | number | null; issue: InexactValue };
 
-/** Set by this file alone; a client that sets it, to whatever, has its own call refused. */
-const INEXACT_META = 'holdfast/inexact';
 const ARGUMENTS = '/params/arguments';
 
 export function readMessage(text: string, depthMax: number): MessageVerdict {

@@ -5,8 +5,11 @@
  * Guarantees: the n-th delay is uniform over [0, min(cap, initial · 2ⁿ)); a `Retry-After` is waited for in full, with
  * the jitter on top of it, since everybody else was told the same second; the same seed gives the same delays.
  */
+import { MCP_CLIENT_LIMITS } from './limits.ts';
 
-export const BACKOFF = { initialMs: 250, factor: 2, capMs: 8_000 } as const;
+const { backoffInitialMs, backoffMs } = MCP_CLIENT_LIMITS;
+
+export const BACKOFF = { initialMs: backoffInitialMs.value, factor: 2, capMs: backoffMs.value } as const;
 
 /** `attempt` counts failures in a row from 0; `random` is in [0, 1). */
 export function backoffDelayMs(attempt: number, random: number, retryAfterMs = 0): number {

@@ -1,7 +1,7 @@
 /** `holdfast/mcp-client`: tools called over MCP on a flaky network (docs/mcp-client.md). */
 export { BACKOFF, backoffDelayMs, createBackoff, seededRandom } from './backoff.ts';
 export type { Backoff } from './backoff.ts';
-export type { Clock } from './clock.ts';
+export type { Clock } from '../contract/clock.ts';
 export type { ServerAddress } from './link.ts';
 export { McpClient, McpUnavailable } from './mcp-client.ts';
 export type { CallOptions, McpClientOptions, TaskHandle, TaskOptions, Timeouts } from './mcp-client.ts';

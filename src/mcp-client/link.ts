@@ -17,7 +17,7 @@ import { TASKS_EXTENSION_ID_V2 } from '@modelcontextprotocol/ext-tasks/core/v2';
 import { fetchFailure } from '../contract/classify-failure.ts';
 import { ActionFailure } from '../contract/handlers.ts';
 import type { JsonObject } from '../task/json.ts';
-import { NEVER } from './clock.ts';
+import { NEVER } from '../contract/clock.ts';
 import { createDispatch } from './dispatch.ts';
 import type { RequestOptions } from './dispatch.ts';
 import type { FailedRequest, Reply } from './reply.ts';

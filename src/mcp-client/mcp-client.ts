@@ -9,13 +9,15 @@
  * this process, or resume a stream.
  */
 import { randomUUID } from 'node:crypto';
+import { NEVER, systemClock } from '../contract/clock.ts';
+import type { Clock } from '../contract/clock.ts';
+import { KEY_ARGUMENT } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff, seededRandom } from './backoff.ts';
-import { NEVER, systemClock } from './clock.ts';
-import type { Clock } from './clock.ts';
 import { createConnector } from './connector.ts';
 import { openLink } from './link.ts';
 import type { LinkOptions, ServerAddress } from './link.ts';
+import { MCP_CLIENT_LIMITS } from './limits.ts';
 import type { CallError, CallOutcome, TaskReading } from './outcome.ts';
 import { errorOfRpc } from './outcome.ts';
 import { repeat, waitOut } from './parts.ts';
@@ -87,14 +89,6 @@ export class McpUnavailable extends Error {
   }
 }
 
-const IDLE_MS = 60_000;
-const READ_IDLE_MS = 10_000;
-const MAXIMUM_MS = 300_000;
-/** Above what a server process on a busy machine takes to start; a probe that times out is taken for an old server. */
-const HANDSHAKE_MS = 30_000;
-/** A gateway may be replaced by one with other contracts. */
-const PUBLISHED_MS = 300_000;
-
 export class McpClient {
   readonly #parts: ClientParts;
   readonly #options: McpClientOptions;
@@ -116,10 +110,12 @@ export class McpClient {
   ): Promise<McpClient> {
     const { server, clock = systemClock, seed = Math.trunc(Math.random() * 2 ** 32) } = options;
     const { info = { name: 'holdfast-mcp-client', version: '0.1.0' }, answersInput = false } = options;
-    const connector = createConnector(() => openLink({ server, info, answersInput, openMs: HANDSHAKE_MS }));
+    const connector = createConnector(() =>
+      openLink({ server, info, answersInput, openMs: MCP_CLIENT_LIMITS.handshakeMs.value }),
+    );
     const parts: ClientParts = { connector, clock, random: seededRandom(seed) };
     const client = new McpClient(parts, options);
-    const span = client.#span({ ...(signal && { signal }) }, READ_IDLE_MS);
+    const span = client.#span({ ...(signal && { signal }) }, MCP_CLIENT_LIMITS.readIdleMs.value);
     const backoff = createBackoff(parts.random);
     for (;;) {
       const found = await connector.link();
@@ -135,7 +131,7 @@ export class McpClient {
 
   /** Never rejects for what server or network do: each call has one outcome. */
   async call(tool: string, args: JsonObject, options: CallOptions = {}): Promise<CallOutcome> {
-    const span = this.#span(options, IDLE_MS);
+    const span = this.#span(options, MCP_CLIENT_LIMITS.idleMs.value);
     const published = await this.#tool(tool, span);
     if ('failed' in published)
       return { kind: 'failed', taskId: null, effect: 'none', error: published.failed };
@@ -152,7 +148,7 @@ export class McpClient {
 
   task(taskId: string): TaskHandle {
     const parts = this.#parts;
-    const spanOf = (options: TaskOptions = {}) => this.#span(options, READ_IDLE_MS);
+    const spanOf = (options: TaskOptions = {}) => this.#span(options, MCP_CLIENT_LIMITS.readIdleMs.value);
     return {
       taskId,
       async get(options) {
@@ -181,13 +177,13 @@ export class McpClient {
     taskIds: readonly string[],
     { signal = NEVER, timeouts }: TaskOptions = {},
   ): AsyncGenerator<TaskReading, void, undefined> {
-    const readIdleMs = timeouts?.idleMs ?? READ_IDLE_MS;
+    const readIdleMs = timeouts?.idleMs ?? MCP_CLIENT_LIMITS.readIdleMs.value;
     return watchTasks(this.#parts, taskIds, { signal, readIdleMs });
   }
 
   /** The tools as the server publishes them, read anew. */
   async tools(options: TaskOptions = {}): Promise<PublishedTool[]> {
-    const listed = await this.#listTools(this.#span(options, READ_IDLE_MS));
+    const listed = await this.#listTools(this.#span(options, MCP_CLIENT_LIMITS.readIdleMs.value));
     if ('failed' in listed) throw new McpUnavailable(listed.failed.message);
     return [...listed.tools.values()];
   }
@@ -207,7 +203,7 @@ export class McpClient {
     name: string,
     span: Span,
   ): Promise<{ tool: PublishedTool | undefined } | { failed: CallError }> {
-    const isFresh = this.#parts.clock.now() - this.#publishedAt < PUBLISHED_MS;
+    const isFresh = this.#parts.clock.now() - this.#publishedAt < MCP_CLIENT_LIMITS.publishedMs.value;
     const known = isFresh && this.#published?.get(name);
     if (known) return { tool: known };
     const listed = await this.#listTools(span);
@@ -233,7 +229,7 @@ export class McpClient {
 
   #span({ signal, timeouts }: TaskOptions, idleMs: number): Span {
     const defaults = this.#options.timeouts;
-    const maximumMs = timeouts?.maximumMs ?? defaults?.maximumMs ?? MAXIMUM_MS;
+    const maximumMs = timeouts?.maximumMs ?? defaults?.maximumMs ?? MCP_CLIENT_LIMITS.maximumMs.value;
     return {
       idleMs: timeouts?.idleMs ?? defaults?.idleMs ?? idleMs,
       maximumAt: this.#parts.clock.now() + maximumMs,
@@ -248,8 +244,6 @@ function keyOf({ key }: ToolTerms, args: JsonObject, given: string | undefined):
   const among = args[key.in === 'argument' ? key.name : KEY_ARGUMENT];
   return given ?? (typeof among === 'string' ? among : randomUUID());
 }
-
-const KEY_ARGUMENT = 'idempotencyKey';
 
 /** Nothing was called yet. */
 function listFailure(reply: Exclude<Awaited<ReturnType<typeof repeat>>, { kind: 'result' }>): CallError {

@@ -5,9 +5,11 @@
  * extension with or without that member, and the plain result of any other server. `completed` and `failed` are said only
  * where the server said them; whatever it left open is `unknown`, `input_needed`, or a task that still works.
  */
+import { TASK_META } from '../contract/wire-names.ts';
 import { isJsonObject } from '../task/json.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import { isTerminal } from '../task/outcome.ts';
+import { MCP_CLIENT_LIMITS } from './limits.ts';
 
 /** The result of `tools/call`, as it came. */
 export interface ToolResult {
@@ -85,9 +87,8 @@ export interface TaskReading {
   hasEnded: boolean;
 }
 
-export const TASK_META = 'holdfast/task';
 /** Where the server names none. */
-export const POLL_INTERVAL_MS = 1_000;
+const POLL_INTERVAL_MS = MCP_CLIENT_LIMITS.pollMs.value;
 
 /** `_meta["holdfast/task"]`, as far as it is needed here. */
 interface TaskFacts {

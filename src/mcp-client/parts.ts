@@ -1,9 +1,9 @@
 /** What the parts of one client share. */
-import type { Clock } from './clock.ts';
+import type { Clock } from '../contract/clock.ts';
 import type { Connector } from './connector.ts';
 import type { Link } from './link.ts';
 import { createBackoff } from './backoff.ts';
-import { NEVER, pause } from './clock.ts';
+import { NEVER, pause } from '../contract/clock.ts';
 import { startClocks } from './two-clocks.ts';
 import type { ClockEnd } from './two-clocks.ts';
 import type { RequestOptions } from './dispatch.ts';

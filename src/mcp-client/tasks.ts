@@ -8,6 +8,7 @@
 import type { TaskId } from '@modelcontextprotocol/ext-tasks/core';
 import type { JsonObject } from '../task/json.ts';
 import type { RequestOptions } from './dispatch.ts';
+import { MCP_CLIENT_LIMITS } from './limits.ts';
 import { RequestFailed } from './link.ts';
 import type { Link } from './link.ts';
 import { askForTask, errorOfRpc, readingOfResult, readingOfTask } from './outcome.ts';
@@ -94,7 +95,7 @@ export async function waitForTask(
       told = reading.statusMessage;
       onChange?.(reading);
     }
-    const patientMs = Math.min(POLL_MS_MAX, (parts.clock.now() - from) / 10);
+    const patientMs = Math.min(MCP_CLIENT_LIMITS.patientPollMs.value, (parts.clock.now() - from) / 10);
     const end = reading && (await waitOut(parts, span, Math.max(reading.pollIntervalMs, patientMs)));
     if (end) return unknownTask(taskId, end.end);
     const read = await readTask(parts, taskId, span);
@@ -104,9 +105,6 @@ export async function waitForTask(
     ({ reading } = read);
   }
 }
-
-/** What a wait for a task adds to the task's own time: a tenth, and at most this. */
-const POLL_MS_MAX = 5_000;
 
 const unknownTask = (taskId: string, reason: UnknownReason): CallOutcome => ({
   kind: 'unknown',

@@ -8,18 +8,19 @@
  * 4. The maximum bounds all of it. When it, or the caller's signal, ends the call, the wait is abandoned and nothing else
  *    (M5.3): the outcome is `unknown`, or for a safe call `failed` without effect.
  */
+import { KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff } from './backoff.ts';
 import type { RequestOptions } from './dispatch.ts';
 import { askForKey, errorOfRpc, factsOf, outcomeOfResult, readingOfTask } from './outcome.ts';
 import type { CallError, CallOutcome, ToolResult, UnknownReason } from './outcome.ts';
+import { MCP_CLIENT_LIMITS } from './limits.ts';
 import { attempt, waitOut } from './parts.ts';
 import type { Attempted, ClientParts, Span } from './parts.ts';
 import { failureOfError } from './reply.ts';
 import { retryVerdict } from './retry-matrix.ts';
 import type { RequestFailure } from './retry-matrix.ts';
 import { waitForTask } from './tasks.ts';
-import { KEY_META } from './tool-terms.ts';
 import type { ToolTerms } from './tool-terms.ts';
 
 export interface Progress {
@@ -38,9 +39,6 @@ export interface ToolCall {
   resume?: { requestState: string; inputResponses: JsonObject };
   onProgress?: (progress: Progress) => void;
 }
-
-/** How often a request that may have been carried out is sent again at most; what never left is not counted. */
-export const LOST_REQUESTS_MAX = 10;
 
 export async function callTool(parts: ClientParts, call: ToolCall, span: Span): Promise<CallOutcome> {
   const params = callParams(call);
@@ -62,7 +60,8 @@ export async function callTool(parts: ClientParts, call: ToolCall, span: Span): 
     // Refused now, lost before: the earlier sending may have begun all the same.
     if (verdict === 'refused') return ifNothingSent(call, lostRequests, 'lost', error);
     if (failure === 'lost') lostRequests += 1;
-    if (verdict === 'unknown' || lostRequests > LOST_REQUESTS_MAX) return unanswered(call, 'lost', error);
+    if (verdict === 'unknown' || lostRequests > MCP_CLIENT_LIMITS.lostRequestsMax.value)
+      return unanswered(call, 'lost', error);
     const retryAfterMs = reply.kind === 'failure' ? reply.retryAfterMs : undefined;
     const end = await waitOut(parts, span, backoff.next(retryAfterMs));
     if (end !== null) return ifNothingSent(call, lostRequests, end.end, error);

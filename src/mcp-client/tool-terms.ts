@@ -5,6 +5,7 @@
  * this client's own configuration. Where both speak the stricter class holds. `readOnlyHint`, `idempotentHint` and
  * descriptions never count, and a tool nobody vouches for is `unsafe`.
  */
+import { EFFECT_META } from '../contract/wire-names.ts';
 import type { EffectClass } from '../task/plan.ts';
 
 /** What the program that uses the client knows about a tool of some server. */
@@ -26,9 +27,6 @@ export interface PublishedTool {
   _meta?: Readonly<Record<string, unknown>>;
   [member: string]: unknown;
 }
-
-export const EFFECT_META = 'holdfast/effect';
-export const KEY_META = 'holdfast/idempotencyKey';
 
 const STRICTNESS = ['safe', 'conditional', 'unsafe'] as const satisfies readonly EffectClass[];
 

@@ -7,7 +7,7 @@
  * 2. The maximum is a moment, fixed when the call began. Nothing moves it.
  * 3. Whichever ends first is the one that counts; afterwards nothing changes any more.
  */
-import type { Clock } from './clock.ts';
+import type { Clock } from '../contract/clock.ts';
 
 export type ClockEnd = 'idle' | 'maximum' | 'abandoned';
 

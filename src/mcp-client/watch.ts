@@ -11,25 +11,23 @@
  * 3. A lost stream costs latency, never truth: until it stands again the tasks are polled.
  */
 import { SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/client';
+import { pause } from '../contract/clock.ts';
+import { REFETCH_META } from '../contract/wire-names.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import { BACKOFF, createBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
 import { isNews, NOTHING_SEEN, remember, withSubscription } from './deduplication.ts';
 import type { Seen, TaskNews } from './deduplication.ts';
 import type { WireNotification } from './dispatch.ts';
+import { MCP_CLIENT_LIMITS } from './limits.ts';
 import { readingOfTask } from './outcome.ts';
 import type { TaskReading } from './outcome.ts';
-import { pause } from './clock.ts';
 import { unlessAborted } from './parts.ts';
 import type { ClientParts } from './parts.ts';
 import { planAfterLoss } from './reconnect-plan.ts';
 import { failureOfError } from './reply.ts';
 import type { Reply } from './reply.ts';
 import { readTask, TaskRequestRefused } from './tasks.ts';
-
-/** How often a task is read that the server promised to tell about. */
-const SAFETY_READ_MS = 30_000;
-const REFETCH_META = 'holdfast/refetch';
 
 export interface WatchOptions {
   /** Ends the watch; no task is touched. */
@@ -104,7 +102,9 @@ async function readDue(watch: Watch, taskId: string): Promise<TaskReading | null
   const { reading } = read;
   if (reading.hasEnded) due.delete(taskId);
   else {
-    const againMs = watch.honoured.has(taskId) ? SAFETY_READ_MS : reading.pollIntervalMs;
+    const againMs = watch.honoured.has(taskId)
+      ? MCP_CLIENT_LIMITS.safetyReadMs.value
+      : reading.pollIntervalMs;
     due.set(taskId, Math.min(due.get(taskId) ?? 0, parts.clock.now() + againMs));
   }
   const news = newsOf(reading, null);

@@ -1,5 +1,6 @@
 /** Who calls is killed: a gateway before its answer, a client between its reservation and its start. The call comes again. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { KEY_META } from '../../src/contract/wire-names.ts';
 import { connect } from '../support/mcp-clients.ts';
 import type { ToolAnswer } from '../support/mcp-clients.ts';
 import type { CrashPoint } from '../support/child-messages.ts';
@@ -12,7 +13,6 @@ import { recordTable, tableOf } from './crash-windows.ts';
 
 const CLASSES: readonly EffectClass[] = [...DISPATCHED, ...INLINE.slice(1)];
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres'];
-const KEY_META = 'holdfast/idempotencyKey';
 
 let system: FaultSystem;
 beforeAll(async () => {

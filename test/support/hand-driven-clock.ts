@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/gateway/clock.ts';
+import type { Clock } from '../../src/contract/clock.ts';
 
 /** A clock that stands still until `pass` is called; timers fire in their order. */
 export class HandDrivenClock implements Clock {

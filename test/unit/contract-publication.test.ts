@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAction } from '../../src/contract/define-action.ts';
 import { defineConfig } from '../../src/contract/define-config.ts';
-import type { GatewayLimitName, HoldfastConfig } from '../../src/contract/define-config.ts';
+import type { HoldfastConfig } from '../../src/contract/define-config.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
 import { implementAction } from '../../src/contract/implement-action.ts';
 import { inputJsonSchema, outputJsonSchema } from '../../src/contract/json-schema.ts';
-import type { GatewayLimits } from '../../src/gateway/limits.ts';
+import { FIXED_GATEWAY_LIMITS, GATEWAY_LIMITS } from '../../src/contract/gateway-limits.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
 import * as root from '../../src/index.ts';
+import { MCP_CLIENT_LIMITS } from '../../src/mcp-client/limits.ts';
 
 const input = z.object({
   target: z.union([z.object({ iban: z.string() }), z.object({ card: z.string().min(4) })]),
@@ -146,15 +147,17 @@ describe('a configuration', () => {
     expect(defectsOf(config)).toContain(expected);
     expect(defectsOf(config)).not.toContain('secret');
   });
+});
 
-  test('knows the gateway’s limits by the gateway’s own names', () => {
-    const same: [GatewayLimitName] extends [keyof GatewayLimits]
-      ? [keyof GatewayLimits] extends [GatewayLimitName]
-        ? true
-        : false
-      : false = true;
-    expect(same).toBe(true);
-  });
+test('every limit of the gateway and of the client has a value, a unit and a description', () => {
+  const limits = { ...GATEWAY_LIMITS, ...FIXED_GATEWAY_LIMITS, ...MCP_CLIENT_LIMITS };
+  for (const [name, { value, unit, what }] of Object.entries(limits)) {
+    expect(Number.isSafeInteger(value) && value > 0, name).toBe(true);
+    expect(
+      [unit, what].every((text) => text.length > 0),
+      name,
+    ).toBe(true);
+  }
 });
 
 test('every limit has a value, a unit and a reason', () => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
-import { systemClock } from '../../gateway/clock.ts';
+import { systemClock } from '../../contract/clock.ts';
 import { withFlowControl } from '../../gateway/http/flow-control.ts';
 import { DEFAULT_LIMITS } from '../../gateway/limits.ts';
 import { silentLog } from '../../gateway/log.ts';

@@ -1,9 +1,9 @@
 /** One MCP tool call as the demo reads its answer. */
 import type { Client } from '@modelcontextprotocol/client';
 import { z } from 'zod';
+import { TASK_META } from '../../contract/wire-names.ts';
 import type { JsonObject } from '../../task/json.ts';
 
-const TASK_META = 'holdfast/task';
 const taskSchema = z
   .object({
     taskId: z.string(),

@@ -3,28 +3,26 @@
  * token names a key that is not among them.
  *
  * Invariants:
- * 1. Unknown key ids cause one request in `COOLDOWN_MS` at most, and a server that fails is left alone for `RETRY_MS`:
+ * 1. Unknown key ids cause one request in `keySetCooldownMs` at most, and a server that fails is left alone for `keySetRetryMs`:
  *    tokens made up by anyone can't be turned into load on it.
  * 2. That the keys can't be had is never taken for a bad token: `auth_unavailable`.
  */
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors } from 'jose';
 import type { JWTVerifyGetKey } from 'jose';
 import { HoldfastError } from '../../contract/error.ts';
+import { FIXED_GATEWAY_LIMITS } from '../../contract/gateway-limits.ts';
 import type { GatewayLog } from '../log.ts';
 
-const CACHE_MS = 10 * 60_000;
-const COOLDOWN_MS = 5_000;
-const FETCH_MS = 5_000;
-const RETRY_MS = 1_000;
+const { keySetKeptMs, keySetCooldownMs, keySetFetchMs, keySetRetryMs } = FIXED_GATEWAY_LIMITS;
 
 export type KeySet = { url: string } | { keys: object[] };
 
 export function createKeySource(keySet: KeySet, log: GatewayLog): JWTVerifyGetKey {
   if ('keys' in keySet) return createLocalJWKSet(keySet);
   const remote = createRemoteJWKSet(new URL(keySet.url), {
-    cacheMaxAge: CACHE_MS,
-    cooldownDuration: COOLDOWN_MS,
-    timeoutDuration: FETCH_MS,
+    cacheMaxAge: keySetKeptMs.value,
+    cooldownDuration: keySetCooldownMs.value,
+    timeoutDuration: keySetFetchMs.value,
     [customFetch]: sparingFetch(),
   });
   return async (header, token) => {
@@ -59,7 +57,7 @@ const PAUSE = new Error('the server of the keys failed a moment ago');
 function sparingFetch(): (url: string, options: RequestInit) => Promise<Response> {
   let failedAt = Number.NEGATIVE_INFINITY;
   return async (url, options) => {
-    if (Date.now() - failedAt < RETRY_MS) throw PAUSE;
+    if (Date.now() - failedAt < keySetRetryMs.value) throw PAUSE;
     try {
       const response = await fetch(url, options);
       if (response.status !== 200) failedAt = Date.now();

@@ -14,6 +14,7 @@ import type { AuthInfo, OAuthTokenVerifier } from '@modelcontextprotocol/server'
 import { errors, jwtVerify } from 'jose';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { HoldfastError } from '../../contract/error.ts';
+import { FIXED_GATEWAY_LIMITS } from '../../contract/gateway-limits.ts';
 import {
   isClaimName,
   isIdentifierUrl,
@@ -45,9 +46,6 @@ export interface OAuthSettings {
   scopes: string[];
 }
 
-/** No issuer's tokens are longer; a header may be, up to what Node takes. */
-const TOKEN_LENGTH_MAX = 8_192;
-
 export const metadataUrlOf = ({ resource }: OAuthSettings): string =>
   getOAuthProtectedResourceMetadataUrl(new URL(resource));
 
@@ -57,7 +55,7 @@ export function oauthVerifier(oauth: OAuthSettings, log: GatewayLog): OAuthToken
 }
 
 async function verify(oauth: OAuthSettings, key: JWTVerifyGetKey, token: string): Promise<AuthInfo> {
-  if (token.length > TOKEN_LENGTH_MAX) throw invalidToken('The token is too long.');
+  if (token.length > FIXED_GATEWAY_LIMITS.tokenLengthMax.value) throw invalidToken('The token is too long.');
   const claims = await claimsOf(oauth, key, token);
   const scopes = [...(listOf(claims['scope']) ?? []), ...(listOf(claims['scp']) ?? [])];
   return authInfoOf(principalOfClaims(claims, oauth.claims), {

@@ -12,7 +12,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { HoldfastError } from '../../contract/error.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../contract/clock.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { GatewayLog } from '../log.ts';
 import { FrameQueue } from './frame-queue.ts';

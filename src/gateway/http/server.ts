@@ -10,6 +10,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/node';
 import { HoldfastError } from '../../contract/error.ts';
+import { FIXED_GATEWAY_LIMITS } from '../../contract/gateway-limits.ts';
 import { asHoldfastError } from '../error-mapping.ts';
 import { createMcpRoute } from './mcp-route.ts';
 import type { McpRouteParts } from './mcp-route.ts';
@@ -55,11 +56,6 @@ export interface RunningHttp extends HttpServing {
   close(): Promise<void>;
 }
 
-/** A whole request must have arrived by then; a response may stay open for as long as it likes. */
-const REQUEST_ARRIVES_MS = 30_000;
-/** How long a shutdown waits for a slow reader of an answer. */
-const FLUSH_MS = 500;
-
 export async function startHttp(parts: HttpParts, options: HttpOptions): Promise<RunningHttp> {
   const { host = '127.0.0.1', port = 7400, allowedOrigins = [] } = options;
   const mcp = createMcpRoute(parts);
@@ -89,7 +85,7 @@ export async function startHttp(parts: HttpParts, options: HttpOptions): Promise
       else sendJson(response, 500, { error: { code, message, details } });
     });
   });
-  server.requestTimeout = REQUEST_ARRIVES_MS;
+  server.requestTimeout = FIXED_GATEWAY_LIMITS.requestArrivesMs.value;
   const address = await listen(server, host, port);
   return {
     url: `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`,
@@ -106,7 +102,7 @@ export async function startHttp(parts: HttpParts, options: HttpOptions): Promise
 
 /** Answers given before the shutdown reach their clients, as long as those read them. */
 async function allWritten(open: ReadonlySet<ServerResponse>): Promise<void> {
-  const signal = AbortSignal.timeout(FLUSH_MS);
+  const signal = AbortSignal.timeout(FIXED_GATEWAY_LIMITS.answerFlushMs.value);
   await Promise.allSettled([...open].map((response) => once(response, 'close', { signal })));
 }
 

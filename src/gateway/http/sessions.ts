@@ -21,7 +21,7 @@ import type { AuthInfo, McpServer } from '@modelcontextprotocol/server';
 import { isJsonObject } from '../../task/json.ts';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../contract/clock.ts';
 import type { GatewayLimits } from '../limits.ts';
 
 export interface SessionParts {

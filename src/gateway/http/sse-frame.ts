@@ -2,10 +2,8 @@
  * One frame of an SSE response as the SDK writes it: a comment, or an event with one JSON-RPC message. The SDK writes
  * each in one piece; a piece that is anything else is needed as it is.
  */
+import { REFETCH_META } from '../../contract/wire-names.ts';
 import type { Frame, FrameRole } from './frame-queue.ts';
-
-/** M6.1: set in `_meta` (of an error: in its `data`) once messages of a stream were dropped: `{dropped: count so far}`. */
-const REFETCH_META = 'holdfast/refetch';
 
 const DATA = /^data: ?(.*)$/gm;
 

@@ -12,7 +12,7 @@ import type { TaskAnswer, TaskClient } from '../../client/task-client.ts';
 import { HoldfastError } from '../../contract/error.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Caller } from '../caller.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../contract/clock.ts';
 import { invalidParams } from '../error-mapping.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { GatewayLog } from '../log.ts';
@@ -43,9 +43,6 @@ export interface Listener extends Pick<Caller, 'principal' | 'canElicit' | 'sign
   tokenMs?: number;
 }
 
-/** Largest delay a timer keeps; nobody listens for so long on one connection. */
-const TIMER_MS_MAX = 2_147_483_647;
-
 export class TaskListens {
   readonly #parts: ListenParts;
   readonly #watches: TaskWatches;
@@ -71,9 +68,7 @@ export class TaskListens {
     const leave = this.#enter(listener.principal);
     const expired = new AbortController();
     const over = AbortSignal.any([listener.signal, shutdown, expired.signal]);
-    const callOff = clock.after(Math.min(listener.tokenMs ?? TIMER_MS_MAX, TIMER_MS_MAX), () =>
-      expired.abort(),
-    );
+    const callOff = clock.after(listener.tokenMs ?? Number.POSITIVE_INFINITY, () => expired.abort());
     const outbox = new TaskOutbox({
       toWire: (answer) => detailedTask(answer, listener),
       send: (task) => peer.send(task),

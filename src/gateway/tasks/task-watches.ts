@@ -4,14 +4,15 @@
  * Invariants:
  * 1. A task has one watch here, however many listeners; it is gone with the last of them.
  * 2. A hint says "read", never what is true: all that listeners are told was read after whatever woke the watch.
- * 3. Reads of one task never overlap, and those that hints lead to are `READ_INTERVAL_MS` apart. New listeners don't wait.
+ * 3. Reads of one task never overlap, and those that hints lead to are `hintReadMs` apart. New listeners don't wait.
  * 4. A lost hint costs `pollMs` at most; so does a read that fails, which is logged once until one succeeds.
  * 5. A state that was read fresh is not replaced by a stale one: then no worker answered, and nothing new is known.
  * 6. A task that has ended is read for new listeners alone.
  */
 import type { TaskAnswer, TaskClient } from '../../client/task-client.ts';
+import type { Clock } from '../../contract/clock.ts';
+import { FIXED_GATEWAY_LIMITS } from '../../contract/gateway-limits.ts';
 import type { Principal } from '../../task/plan.ts';
-import type { Clock } from '../clock.ts';
 import type { GatewayLog } from '../log.ts';
 import { hasEnded } from '../task-answer.ts';
 
@@ -24,9 +25,6 @@ export interface WatchParts {
   log: GatewayLog;
   pollMs: number;
 }
-
-/** Hints come in bursts, one for each event. */
-const READ_INTERVAL_MS = 50;
 
 export class TaskWatches {
   readonly #parts: WatchParts;
@@ -117,7 +115,8 @@ class Watch {
     if (this.#joining.length > 0) return void this.#read();
     if (this.#last !== null && hasEnded(this.#last)) return;
     const { clock, pollMs } = this.#parts;
-    const restMs = this.#readAt + (this.#isHinted ? READ_INTERVAL_MS : pollMs) - clock.now();
+    const restMs =
+      this.#readAt + (this.#isHinted ? FIXED_GATEWAY_LIMITS.hintReadMs.value : pollMs) - clock.now();
     if (restMs <= 0) return void this.#read();
     this.#callOff = clock.after(restMs, () => void this.#read());
   }

@@ -9,11 +9,12 @@
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../../client/task-client.ts';
+import { TASK_META } from '../../contract/wire-names.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 import { isProtocolFailure, taskFailure } from '../error-mapping.ts';
 import { approvalQuestion, askableApprovals } from '../approval.ts';
 import type { Onlooker } from '../approval.ts';
-import { needsPerson, TASK_META, taskMeta } from '../task-answer.ts';
+import { needsPerson, taskMeta } from '../task-answer.ts';
 import { toolResult } from '../tool-result.ts';
 import { elsewhereWords } from '../words.ts';
 

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CallOutcome } from '../../../src/mcp-client/outcome.ts';
 import type { Reply } from '../../../src/mcp-client/reply.ts';
-import { callTool, LOST_REQUESTS_MAX } from '../../../src/mcp-client/tool-call.ts';
+import { MCP_CLIENT_LIMITS } from '../../../src/mcp-client/limits.ts';
+import { callTool } from '../../../src/mcp-client/tool-call.ts';
 import type { ToolCall } from '../../../src/mcp-client/tool-call.ts';
 import type { ToolTerms } from '../../../src/mcp-client/tool-terms.ts';
 import type { JsonObject } from '../../../src/task/json.ts';
@@ -73,7 +74,7 @@ describe('a call whose reply is lost', () => {
 
   it('is given up after a bounded number of losses [M6.3]', async () => {
     const { outcome, requests } = await outcomeOf('conditional', () => lost, { maximumMs: 10_000_000 });
-    expect(requests).toHaveLength(LOST_REQUESTS_MAX + 1);
+    expect(requests).toHaveLength(MCP_CLIENT_LIMITS.lostRequestsMax.value + 1);
     expect(outcome).toMatchObject({ kind: 'unknown', reason: 'lost', key: 'order-7' });
   });
 });

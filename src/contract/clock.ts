@@ -1,4 +1,4 @@
-/** The helper's only source of time, so that tests move it by hand. */
+/** The only source of time of whoever is handed one, so that tests move it by hand. */
 export interface Clock {
   /** Milliseconds; only differences matter. */
   now(): number;

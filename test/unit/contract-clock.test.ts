@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { pause, systemClock } from '../../../src/mcp-client/clock.ts';
-import { startClocks } from '../../../src/mcp-client/two-clocks.ts';
+import { pause, systemClock } from '../../src/contract/clock.ts';
+import { startClocks } from '../../src/mcp-client/two-clocks.ts';
 
 it('a clock without a maximum, or with one beyond what a timer keeps, does not run out at once [M4.1]', async () => {
   const clocks = [Number.POSITIVE_INFINITY, 2 ** 40].map((maximumAt) =>
