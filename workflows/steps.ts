@@ -12,29 +12,21 @@ import {
   proxyLocalActivities,
   sleep,
 } from '@temporalio/workflow';
+import { attemptMsInAll } from '../src/task/attempt-time.ts';
 import type { ProcedureActivities, TaskActivities } from '../src/task/activity-api.ts';
 import type { Failure } from '../src/task/failure.ts';
 import type { NewEvent } from '../src/task/event.ts';
 import type { Plan } from '../src/task/plan.ts';
 
-/** Above the handler's own deadlines, so that the handler times out before the engine does (interfaces.md "Claim"). */
-const MARGIN_MS = 10_000;
 /** Ledger work only: closing, resolving, planning, recording. */
 const LEDGER_STEP_MS = 30_000;
 const LEDGER_RETRY_INITIAL_MS = 1_000;
 const LEDGER_RETRY_MAXIMUM_MS = 60_000;
-const IN_ACTIVITY_VERIFY_MS = 3_000;
-
-/** The longest one attempt may take in the worker: a lookup and the execution, one attempt deadline each, then verify. */
-function startToCloseMs(plan: Plan, isFirst: boolean): number {
-  const handlers = isFirst ? plan.deadlines.attemptMs : 2 * plan.deadlines.attemptMs;
-  return handlers + Math.min(plan.deadlines.verifyMs, IN_ACTIVITY_VERIFY_MS) + MARGIN_MS;
-}
 
 /** The activities of a dispatched attempt or rollback. */
 export function attemptActivities(plan: Plan, isFirst: boolean): TaskActivities {
   return proxyActivities<TaskActivities>({
-    startToCloseTimeout: startToCloseMs(plan, isFirst),
+    startToCloseTimeout: attemptMsInAll(plan.deadlines, isFirst),
     heartbeatTimeout: plan.deadlines.heartbeatMs,
     retry: { maximumAttempts: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -44,7 +36,7 @@ export function attemptActivities(plan: Plan, isFirst: boolean): TaskActivities 
 /** The same in the workflow task itself (S2.13). */
 export function inlineActivities(plan: Plan): TaskActivities {
   return proxyLocalActivities<TaskActivities>({
-    startToCloseTimeout: startToCloseMs(plan, true),
+    startToCloseTimeout: attemptMsInAll(plan.deadlines, true),
     retry: { maximumAttempts: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   });

@@ -2,6 +2,7 @@
 import { askDefects } from './asked.ts';
 import type { ActionContract, Defect } from './define-action.ts';
 import { schemaDefects } from './json-schema.ts';
+import { leaseMsMin } from './lease-plan.ts';
 import { LIMITS } from './limits.ts';
 
 interface Given {
@@ -15,6 +16,7 @@ export function contractDefects(contract: ActionContract, given: Given): Defect[
     ...rollbackDefects(contract, given.rollbackGiven),
     ...deadlineDefects(contract, given.toolMs),
     ...effectDefects(contract),
+    ...leaseDefects(contract),
     ...schemaDefects(contract),
     ...askDefects(contract),
   ];
@@ -107,6 +109,18 @@ function effectDefects({ effect, ledger, transactional, tasks }: ActionContract)
       transactional && effect === 'unsafe',
       'effect',
       "the ledger itself dedupes a transactional action: declare 'conditional'",
+    ],
+  );
+}
+
+function leaseDefects({ resource, leaseMs, deadlines }: ActionContract): Defect[] {
+  const shortestMs = leaseMsMin(deadlines);
+  return those(
+    [leaseMs !== null && resource === undefined, 'lease', 'says how long, and no resource says what is held'],
+    [
+      leaseMs !== null && leaseMs < shortestMs,
+      'lease',
+      `${leaseMs} ms is shorter than one attempt in all (${shortestMs} ms), whose worker would outlive it: lengthen it`,
     ],
   );
 }

@@ -116,6 +116,14 @@ export interface ActionDefinition<
   inline?: 'auto' | false;
   /** Questions to a person about fields that a call over MCP leaves out, one form after another, before anything starts. At most 5; no sensitive fields. */
   ask?: Question[];
+  /**
+   * S8: what one task at a time may work on, such as `printer-3` or `account/${id}`; null: nothing. Pure and quick; a
+   * sensitive field comes as its keyed hash. 1 to 255 characters; one name is one resource for all of a tenant's actions.
+   * Such a step never runs inline.
+   */
+  resource?(input: z.output<Input>): string | null;
+  /** How long a task holds its resource from each grant, at most 3 d. Default, and at least, what one attempt may take in all (two attempt deadlines, verify, 10 s); the default has 10 s more. */
+  lease?: Duration;
   /** M2.1: `required` where blocking makes no sense: over MCP only clients with the Tasks extension may call it, others get -32021. Default `optional`. */
   tasks?: 'optional' | 'required';
 }
@@ -156,6 +164,9 @@ export interface ActionContract<
   readonly inline: 'auto' | false;
   readonly ask: readonly Question[];
   readonly tasks: 'optional' | 'required';
+  resource?(input: z.output<Input>): string | null;
+  /** Null: as long as an attempt may take in all, and a margin. */
+  readonly leaseMs: number | null;
   /** Set by `defineProcedure`: what runs is a procedure's code, and there are no handlers. */
   readonly isProcedure?: boolean;
   /** JSON pointer patterns (S2.10). */
@@ -174,7 +185,7 @@ export function defineAction<
   const name = typeof definition?.name === 'string' ? definition.name.slice(0, 64) : '(unnamed)';
   const parsed = definitionSchema.safeParse(definition);
   if (!parsed.success) throw contractError(name, issuesOf(parsed.error));
-  const { deadlines, verify, rollback, approval, decision, ...rest } = parsed.data;
+  const { deadlines, verify, rollback, approval, decision, resource, lease, ...rest } = parsed.data;
   const isSafe = rest.effect === 'safe';
   const contract: ActionContract<Input, Output, Name> = {
     ...rest,
@@ -186,6 +197,8 @@ export function defineAction<
     output: definition.output,
     rollback: Object.freeze(rollback ?? { kind: 'none' as const, reason: 'it changes nothing' }),
     ...(approval && { approval: approval as NonNullable<ActionContract<Input, Output>['approval']> }),
+    ...(resource && { resource: resource as NonNullable<ActionContract<Input, Output>['resource']> }),
+    leaseMs: lease ?? null,
     deadlines: Object.freeze(deadlinesOf(deadlines, rest.transactional)),
     retry: Object.freeze(rest.retry),
     decision: Object.freeze(decision) as ActionContract<Input, Output>['decision'],

@@ -58,6 +58,7 @@ const {
   retryIntervalMsMax,
   decisionAsksMax,
   decisionIntervalMsMax,
+  leaseMsMax,
 } = LIMITS;
 const NAME = new RegExp(`^[A-Za-z0-9_-]{1,${LIMITS.toolNameLengthMax.value}}$`);
 
@@ -157,6 +158,8 @@ export const definitionSchema = z.strictObject({
     )
     .default([]),
   tasks: oneOf(['optional', 'required']).default('optional'),
+  resource: handler('a function of the input that answers a name or null').optional(),
+  lease: durationIn(1, leaseMsMax),
   inline: z.union([z.literal('auto'), z.literal(false)], { error: "write 'auto' or false" }).default('auto'),
 });
 

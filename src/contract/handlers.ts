@@ -24,6 +24,11 @@ export interface ExecuteContext extends LookContext {
   attempt: number;
   /** `ordinal.attempt.generation`; a store that keeps the highest it has seen refuses a stale writer (S8). */
   fence: Fence;
+  /**
+   * S8: what the task holds while it works, where its contract names a resource. `fence` is a whole number that grows with
+   * each grant, below 2^53: hand it to a store that keeps the highest it has seen and refuses a lower one.
+   */
+  lease: { resource: string; fence: number } | null;
   /** Says "still at work"; needed only by handlers that run longer than a few seconds without awaiting. */
   heartbeat: () => void;
   /** Throws when the claim is no longer ours. Call it between two calls of one handler (S2.5). */

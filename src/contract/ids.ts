@@ -62,6 +62,11 @@ export function rollbackOperationId(operationId: string): string {
   return `op_${base32(digest('rollback', operationId))}`;
 }
 
+/** S8.2: the lease of a tenant's resource; 58 characters, however long the resource's name. */
+export function leaseIdOf(tenant: string, resource: string): string {
+  return `lease_${base32(digest('lease', tenant, resource))}`;
+}
+
 /** The key of a keyless call (S1.7): unique, and recognisable when read. */
 export function generateKey(): string {
   return `auto_${randomUUID()}`;

@@ -264,6 +264,20 @@ export const LIMITS = {
     why: 'It runs beside the task, which may wait for people as long.',
     beyond: '`invalid_contract`',
   },
+  resourceLengthMax: {
+    value: 255,
+    unit: 'characters',
+    what: 'The name of a resource that a task holds (S8)',
+    why: 'It is shown to people and travels with each grant.',
+    beyond: '`invalid_contract`, when the call is planned',
+  },
+  leaseMsMax: {
+    value: 3 * DAY_MS,
+    unit: 'ms',
+    what: '`lease` (at least what one attempt may take in all)',
+    why: 'A holder that died keeps everybody else waiting as long.',
+    beyond: '`invalid_contract`',
+  },
   alertAttemptsMax: {
     value: 50,
     unit: 'tries',

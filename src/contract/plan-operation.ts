@@ -14,6 +14,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { checkKey, generateKey, isIdentity, lengthPrefixed, operationIdOf } from './ids.ts';
 import { handlersPresent } from './implement-action.ts';
 import type { Action } from './implement-action.ts';
+import { leaseFor } from './lease-plan.ts';
 import { LIMITS } from './limits.ts';
 import { hashSensitive } from './redact.ts';
 
@@ -54,8 +55,8 @@ export interface PlannedOperation {
  * Validates the call and freezes everything its run depends on.
  *
  * Throws `invalid_key`, `invalid_arguments` (`details.issues`: path, message, expected), `payload_too_large` (above
- * 1 MiB), `encryption_key_required` (sensitive fields and no `hashKey`), `invalid_contract` (the approval rule throws or
- * answers nonsense). Nothing was reserved or started then.
+ * 1 MiB), `encryption_key_required` (sensitive fields and no `hashKey`), `invalid_contract` (the approval rule or the
+ * resource throws or answers nonsense). Nothing was reserved or started then.
  */
 export function planOperation(action: Action, request: PlanRequest): PlannedOperation {
   const { contract } = action;
@@ -78,6 +79,7 @@ export function planOperation(action: Action, request: PlanRequest): PlannedOper
     fingerprint: { sent: print(hiddenSent), input: print(hiddenInput) },
   };
   const handlers = handlersPresent(action);
+  const lease = leaseFor(contract, principal.tenant, hiddenInput);
   return {
     plan: {
       v: 1,
@@ -86,9 +88,10 @@ export function planOperation(action: Action, request: PlanRequest): PlannedOper
       ...(contract.isProcedure === true && { procedure: {} }),
       handlers,
       autoRetry: keyed || contract.effect === 'safe',
-      inline: approval === null && isInline(contract, handlers),
+      inline: approval === null && lease === null && isInline(contract, handlers),
       recorded: true,
       approval,
+      ...(lease && { lease }),
     },
     input,
     reservation: {

@@ -1,7 +1,7 @@
 /** One attempt at an operation: what every part of the protocol needs at hand. */
 import type { ExecuteContext, LookContext } from '../contract/handlers.ts';
 import type { AuditNote } from '../task/activity-api.ts';
-import type { Claim } from '../task/claim.ts';
+import type { Claim, HeldLease } from '../task/claim.ts';
 import { fenceOf } from '../task/claim.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json } from '../task/json.ts';
@@ -23,6 +23,7 @@ interface AttemptScope {
   taskId: string;
   ordinal: number;
   attempt: number;
+  lease?: HeldLease;
   journal: AuditNote[];
 }
 
@@ -96,10 +97,12 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
     assertOwner: () => Promise<void>,
     tx?: unknown,
   ): ExecuteContext {
+    const { lease } = this.request;
     return {
       ...this.lookContext(signal, tx),
       attempt: this.request.attempt,
       fence: fenceOf(claim),
+      lease: lease === undefined ? null : { resource: lease.resource, fence: lease.fence },
       heartbeat: this.runtime.heartbeat,
       assertOwner,
     };

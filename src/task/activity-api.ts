@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from './json.ts';
 import type { AttemptPurpose, AttentionAbout, Resolution, RollbackReason } from './event.ts';
+import type { HeldLease } from './claim.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan, Principal } from './plan.ts';
 import type { AlertDue } from './state.ts';
@@ -16,6 +17,8 @@ export interface AttemptRequest {
   inline: boolean;
   /** The last look: an effect still invisible (the verify deadline has passed) or still unknown goes to `attention` (S2.6, S5.3). */
   verifyFinal: boolean;
+  /** Where the plan names a resource. */
+  lease?: HeldLease;
   /** Journal entries that ride in this attempt's ledger transactions (S10.3). */
   journal: AuditNote[];
 }
@@ -29,6 +32,8 @@ export interface RollbackRequest {
   reason: RollbackReason;
   /** No retry follows: a failure puts the row into `attention` and alerts (S6.2). */
   final: boolean;
+  /** Where the plan names a resource. */
+  lease?: HeldLease;
   journal: AuditNote[];
 }
 

@@ -1,3 +1,11 @@
+/** S8: the grant that an attempt works under, where its plan names a resource. */
+export interface HeldLease {
+  id: string;
+  resource: string;
+  /** Grows with each grant. */
+  fence: number;
+}
+
 /**
  * The right to send one operation's effect, as the ledger granted it (S2.3).
  *
@@ -14,6 +22,8 @@ export interface Claim {
   /** Grows by one with each claim of the row. */
   generation: number;
   claimedUntil: number;
+  /** S8.3: whoever writes under this claim is stale once a newer fence of the resource was seen. */
+  lease?: HeldLease;
 }
 
 /** The fence handed to handlers and stores: `ordinal.attempt.generation`. Compare with {@link compareFences}. */

@@ -85,6 +85,16 @@ export interface PlanStandingRule {
   by: string;
 }
 
+/** S8: what a task holds while it runs, frozen from its contract for these arguments. */
+export interface PlanLease {
+  /** The lease's workflow, and the resource's row among the ledger's fences: one for each tenant and resource. */
+  id: string;
+  /** As its contract names it, for people and handlers. */
+  resource: string;
+  /** From each grant; no attempt lasts longer. */
+  leaseMs: number;
+}
+
 export interface Plan {
   v: 1;
   action: string;
@@ -134,6 +144,8 @@ export interface Plan {
   stepOf?: string | null;
   /** Set for a step that is a decision (`p.decide`). */
   decision?: PlanDecision | null;
+  /** Null or absent: nothing is held. */
+  lease?: PlanLease | null;
   /** Set once an approver changed the arguments. */
   edited?: PlanEdit | null;
 }

@@ -64,6 +64,7 @@ function contextOf({ plan, taskId, ordinal, attempt }: AttemptRequest) {
     signal: AbortSignal.timeout(plan.deadlines.attemptMs),
     attempt,
     fence: `${ordinal}.${attempt}.0`,
+    lease: null,
     heartbeat: () => undefined,
     assertOwner: () => Promise.resolve(),
   };
