@@ -11,7 +11,8 @@ export interface Alert {
     | 'approval_expired'
     | 'approval_reminder'
     | 'approval_expiring'
-    | 'sla_missed';
+    | 'sla_missed'
+    | 'remote_unreachable';
   taskId: string;
   operationId: string;
   tenant: string;

@@ -163,6 +163,40 @@ const standingRules = ({ integer, rowless }: Words): string[] => [
   `create index operation_edited on operation (tenant, subject, action, fingerprint_input) where edited is not null`,
 ];
 
+const remoteTasks = ({ integer, rowless }: Words): string[] => [
+  `create table remote_task (
+     operation_id text not null primary key references operation (operation_id),
+     task_id text not null,
+     tenant text not null,
+     action text not null,
+     server text not null,
+     tool text not null,
+     remote_id text not null,
+     poll_interval_ms ${integer} not null,
+     ttl_ms ${integer},
+     ttl_until ${integer},
+     in_doubt_before ${integer} not null check (in_doubt_before in (0, 1)),
+     phase text not null check (phase in ('working', 'cancelling', 'cancel_sent', 'ended')),
+     seen text,
+     result text,
+     answered text not null,
+     failures ${integer} not null check (failures >= 0),
+     last_error text,
+     seq ${integer} not null,
+     poll_due_at ${integer} not null,
+     last_polled_at ${integer},
+     cancel_requested_at ${integer},
+     cancel_sent_at ${integer},
+     worker text,
+     token text,
+     claimed_for text check (claimed_for in ('poll', 'cancel', 'answer')),
+     lease_until ${integer},
+     started_at ${integer} not null,
+     updated_at ${integer} not null
+   )${rowless}`,
+  `create index remote_task_open on remote_task (tenant, poll_due_at) where phase <> 'ended'`,
+];
+
 /** S10.1: the database itself refuses to change or drop an entry, `INSERT OR REPLACE` included. */
 const APPEND_ONLY: Migration['only'] = {
   sqlite: [
@@ -212,6 +246,12 @@ const MIGRATIONS: readonly Migration[] = [
     version: 4,
     name: 'standing rules, calls by what an approver edited',
     statements: standingRules,
+    only: { sqlite: [], postgres: [] },
+  },
+  {
+    version: 5,
+    name: 'tasks that other servers keep',
+    statements: remoteTasks,
     only: { sqlite: [], postgres: [] },
   },
 ];

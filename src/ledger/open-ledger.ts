@@ -14,6 +14,8 @@ import { getPayload, putPayload } from './payload.ts';
 import { PostgresStore } from './postgres-store.ts';
 import * as procedure from './procedure.ts';
 import * as reads from './reads.ts';
+import * as remote from './remote-task.ts';
+import type { RemoteTasks } from './remote-tasks.ts';
 import { reserve } from './reserve.ts';
 import * as rollback from './rollback.ts';
 import * as settle from './settle.ts';
@@ -173,6 +175,7 @@ function ledgerOver(store: Store, told: Told): Ledger {
     putPayload: (tenant, value) => inTransaction((tx) => putPayload(tx, tenant, value), 'repeat'),
     advanceFence: (resource, fence) => inTransaction((tx) => advanceFence(tx, resource, fence), 'repeat'),
     ...outboxOver({ store, run, inTransaction, read, announce }),
+    ...remoteTasksOver({ run, inTransaction, read }),
     onOutbox: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -222,6 +225,20 @@ function outboxOver({ store, run, inTransaction, read, announce }: OutboxPlace):
       return ids;
     },
     alerts: (filter) => read((db) => outbox.alerts(db, filter)),
+  };
+}
+
+/** A claim whose commit was lost is nobody's until its lease has passed; every other repeat finds what the first did. */
+function remoteTasksOver({ run, inTransaction, read }: Omit<OutboxPlace, 'store' | 'announce'>): RemoteTasks {
+  return {
+    registerRemoteTask: (claim, task) => run((unit) => remote.register(unit, claim, task), 'repeat'),
+    findRemoteTask: (operationId) => read((db) => remote.find(db, operationId)),
+    askRemoteCancel: (operationId) => run((unit) => remote.askCancel(unit, operationId), 'repeat'),
+    claimRemoteCall: (request) => inTransaction((tx) => remote.claimCall(tx, request), 'report'),
+    renewRemoteCall: (claim, leaseMs) =>
+      inTransaction((tx) => remote.renewCall(tx, claim, leaseMs), 'repeat'),
+    settleRemoteCall: (claim, outcome) => run((unit) => remote.settleCall(unit, claim, outcome), 'repeat'),
+    releaseRemoteCall: (claim) => inTransaction((tx) => remote.releaseCall(tx, claim), 'report'),
   };
 }
 

@@ -5,6 +5,7 @@
 import type { Generated } from 'kysely';
 import type { EffectClass } from '../task/plan.ts';
 import type { RowState } from './ledger.ts';
+import type { RemoteCall, RemotePhase } from './remote-tasks.ts';
 
 export interface OperationTable {
   operation_id: string;
@@ -114,6 +115,39 @@ export interface StandingRuleTable {
   revoke_reason: string | null;
 }
 
+/** S8.4, since schema 5. One row an operation: its newest remote task. */
+export interface RemoteTaskTable {
+  operation_id: string;
+  task_id: string;
+  tenant: string;
+  action: string;
+  server: string;
+  tool: string;
+  remote_id: string;
+  poll_interval_ms: number;
+  ttl_ms: number | null;
+  ttl_until: number | null;
+  in_doubt_before: number;
+  phase: RemotePhase;
+  seen: string | null;
+  result: string | null;
+  answered: string;
+  failures: number;
+  last_error: string | null;
+  seq: number;
+  poll_due_at: number;
+  last_polled_at: number | null;
+  cancel_requested_at: number | null;
+  cancel_sent_at: number | null;
+  /** The claim is on while `lease_until` is set; the token stays, so that a repeated write is known. */
+  worker: string | null;
+  token: string | null;
+  claimed_for: RemoteCall | null;
+  lease_until: number | null;
+  started_at: number;
+  updated_at: number;
+}
+
 interface PayloadTable {
   tenant: string;
   sha256: string;
@@ -137,5 +171,6 @@ export interface Schema {
   outbox: OutboxTable;
   payload: PayloadTable;
   standing_rule: StandingRuleTable;
+  remote_task: RemoteTaskTable;
   migration: MigrationTable;
 }

@@ -105,6 +105,10 @@ async function openPostgres(): Promise<Place> {
         'update outbox set lease_until = lease_until - $1, due_at = greatest(due_at - $1, 0)',
         [ms],
       );
+      await database.query(
+        'update remote_task set lease_until = lease_until - $1, poll_due_at = poll_due_at - $1, ttl_until = ttl_until - $1',
+        [ms],
+      );
       await database.query('update standing_rule set expires_at = expires_at - $1', [ms]);
     },
     raw: database.query,
