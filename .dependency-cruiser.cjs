@@ -10,6 +10,7 @@ const MAY_IMPORT = {
   'src/procedure': ['src/task', 'src/contract'],
   'src/ledger': ['src/contract', 'src/task'],
   'src/operation': ['src/contract', 'src/ledger', 'src/task'],
+  'src/remote': ['src/contract', 'src/task', 'src/ledger'],
   'src/embedded': [],
   'src/client': ['src/contract', 'src/task', 'src/ledger', 'workflows/messages\\.ts$'],
   'src/gateway': ['src/contract', 'src/task', 'src/client'],
@@ -17,7 +18,7 @@ const MAY_IMPORT = {
   'src/upstream': ['src/contract', 'src/task', 'src/mcp-client'],
   'src/console': ['src/contract', 'src/task', 'src/client'],
   workflows: ['src/task', 'src/procedure', 'src/contract'],
-  activities: ['src/contract', 'src/task', 'src/operation', 'src/ledger'],
+  activities: ['src/contract', 'src/task', 'src/operation', 'src/ledger', 'src/remote'],
 };
 
 const asPath = (part) => (part.endsWith('$') ? `^${part}` : `^${part}/`);
@@ -64,7 +65,7 @@ module.exports = {
     {
       name: 'operation-knows-no-temporal',
       severity: 'error',
-      from: { path: '^src/(operation|ledger|contract)/' },
+      from: { path: '^src/(operation|ledger|contract|remote)/' },
       to: { path: 'node_modules/@temporalio/' },
     },
     {

@@ -25,3 +25,25 @@ export interface RemoteSeen {
 export function isRemoteEnd(kind: RemoteSeen['kind']): kind is RemoteEndKind {
   return kind !== 'working' && kind !== 'input_required';
 }
+
+/** What an activity about a remote task answers. */
+export type RemoteCallAnswer =
+  /** Where it stands by the ledger. `dueInMs`: until it is polled next. */
+  | {
+      kind: 'facts';
+      isEnded: boolean;
+      seen: RemoteSeen | null;
+      failures: number;
+      lastError: string | null;
+      answered: string[];
+      dueInMs: number;
+      isCancelSent: boolean;
+    }
+  /** Nothing was written; try again. */
+  | {
+      kind: 'wait';
+      waitMs: number;
+      why: 'busy' | 'not_due' | 'superseded' | 'under_way' | 'left_behind' | 'lost' | 'stopped';
+    }
+  /** The ledger has no such task. */
+  | { kind: 'unknown' };

@@ -1,0 +1,77 @@
+/**
+ * How many control calls one worker makes at once, first come first served.
+ *
+ * Invariants:
+ * 1. A slot is taken until whoever took it gives it back: a call that was left behind keeps it until it settles.
+ * 2. Of one task there is at most one call here, a left-behind one included.
+ */
+
+export type SlotAnswer =
+  | { kind: 'taken'; giveBack: () => void }
+  /** A call about this task is under way here, or was left behind and has not settled. */
+  | { kind: 'under_way' }
+  | { kind: 'stopped' };
+
+interface Waiting {
+  key: string;
+  admit: (answer: SlotAnswer) => void;
+}
+
+export class CallSlots {
+  readonly #size: number;
+  readonly #taken = new Set<string>();
+  #waiting: Waiting[] = [];
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  get taken(): number {
+    return this.#taken.size;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  take(key: string, stop: AbortSignal): Promise<SlotAnswer> {
+    if (stop.aborted) return Promise.resolve({ kind: 'stopped' });
+    if (this.#taken.has(key) || this.#waiting.some((each) => each.key === key))
+      return Promise.resolve({ kind: 'under_way' });
+    return new Promise((resolve) => {
+      const onStop = (): void => {
+        this.#waiting = this.#waiting.filter((each) => each !== entry);
+        resolve({ kind: 'stopped' });
+      };
+      const entry: Waiting = {
+        key,
+        admit: (answer) => {
+          stop.removeEventListener('abort', onStop);
+          resolve(answer);
+        },
+      };
+      stop.addEventListener('abort', onStop, { once: true });
+      this.#waiting.push(entry);
+      this.#admit();
+    });
+  }
+
+  #admit(): void {
+    while (this.#taken.size < this.#size) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#taken.add(next.key);
+      next.admit({ kind: 'taken', giveBack: this.#giveBackOnce(next.key) });
+    }
+  }
+
+  #giveBackOnce(key: string): () => void {
+    let isGiven = false;
+    return () => {
+      if (isGiven) return;
+      isGiven = true;
+      this.#taken.delete(key);
+      this.#admit();
+    };
+  }
+}
