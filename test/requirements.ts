@@ -170,11 +170,9 @@ export const RULES: Readonly<Record<string, string>> = {
  */
 export const LATER: Readonly<Record<string, string>> = {
   'S8.2': 'issue 6: leases, remote tasks',
-  'S8.4': 'issue 6: leases, remote tasks',
   'M8.1': 'issue 6: upstream servers',
   'M8.2': 'issue 6: upstream servers',
   'M8.3': 'issue 6: upstream servers',
-  'M8.4': 'issue 6: upstream servers',
   'M8.5': 'issue 6: upstream servers',
   'case 33': 'issue 6: upstream servers',
   'case 34': 'issue 6: leases, remote tasks',

@@ -22,10 +22,7 @@ import type { CallSlots } from './call-slots.ts';
 import { HeldLease } from './held-lease.ts';
 
 export interface SupervisionDeps {
-  ledger: Pick<
-    RemoteTasks,
-    'claimRemoteCall' | 'renewRemoteCall' | 'settleRemoteCall' | 'releaseRemoteCall'
-  >;
+  ledger: Pick<RemoteTasks, 'claimRemoteCall' | 'renewRemoteCall' | 'settleRemoteCall' | 'releaseRemoteCall'>;
   clock: Clock;
   slots: CallSlots;
   /** The owner's name; proves nothing, the claim's token does. */
@@ -119,7 +116,11 @@ async function callUnder(
     const unsettled = called.then(giveBack);
     return { answer: { kind: 'left_behind' }, unsettled };
   }
-  if (lease.isLost) return { answer: { kind: 'lost' } };
+  if (lease.isLost) {
+    // Where it is ours still (a cancel was asked for meanwhile) whoever comes next need not wait for the lease to pass.
+    void giveBack();
+    return { answer: { kind: 'lost' } };
+  }
   if (first.kind === 'threw' && stop.aborted) {
     await giveBack();
     return { answer: { kind: 'stopped' } };
