@@ -2,9 +2,11 @@
  * One call of a user's handler under a deadline.
  *
  * Guarantees: answers within `limitMs` plus `graceMs` whatever the handler does. A handler that ignores its
- * signal is left behind, and its late answer is handed on rather than lost (field case 4).
+ * signal is left behind, and its late answer is handed on rather than lost (field case 4). Once it has answered nothing
+ * here holds it or its signal.
  */
 import { classifyFailure } from '../contract/classify-failure.ts';
+import { followSignals } from '../contract/follow-signals.ts';
 import type { Failure } from '../task/failure.ts';
 
 export type Settled<T> = { kind: 'returned'; value: T } | { kind: 'threw'; failure: Failure };
@@ -32,9 +34,9 @@ export async function callHandler<T>(
   limits: CallLimits,
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<CallAnswer<T>> {
-  const deadline = new AbortController();
-  const timers = [setTimeout(() => deadline.abort(new DeadlinePassed(limits.limitMs)), limits.limitMs)];
-  const signal = AbortSignal.any([deadline.signal, ...limits.signals]);
+  const following = followSignals(limits.signals);
+  const { signal } = following;
+  const timers = [setTimeout(() => following.abort(new DeadlinePassed(limits.limitMs)), limits.limitMs)];
   const settled = settle(call, signal, limits.clean);
   const leftBehind = new Promise<'leftBehind'>((resolve) => {
     const startGrace = (): void => {
@@ -49,6 +51,7 @@ export async function callHandler<T>(
     return { kind: 'leftBehind', failure: stopped(signal), late: settled };
   } finally {
     timers.forEach(clearTimeout);
+    following.release();
   }
 }
 

@@ -1,4 +1,8 @@
 /** A handler's call is over when its time is, whatever the handler does (S5.3). */
+import { getEventListeners } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { ActionFailure } from '../../src/contract/handlers.ts';
 import { callHandler } from '../../src/operation/handler-call.ts';
@@ -77,4 +81,30 @@ describe('a call of a handler', () => {
       failure: { kind: 'notApplied' },
     });
   });
+
+  test('what it was called with is garbage once it has answered, though it still listens to its signal', async () => {
+    const cancel = new AbortController();
+    let held: WeakRef<object> | null = null;
+    const handler = (signal: AbortSignal): Promise<number> => {
+      const much = { bytes: new Uint8Array(1_000) };
+      held = new WeakRef(much);
+      signal.addEventListener('abort', () => much.bytes.fill(0));
+      return Promise.resolve(7);
+    };
+    await callHandler(limits({ signals: [cancel.signal] }), handler);
+    expect(getEventListeners(cancel.signal, 'abort')).toEqual([]);
+    await untilCollected(() => (held as WeakRef<object> | null)?.deref() === undefined);
+  });
 });
+
+/** Rejects when it is held after many collections. */
+async function untilCollected(isGone: () => boolean): Promise<void> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let tries = 0; tries < 50; tries += 1) {
+    await turn();
+    collect();
+    if (isGone()) return;
+  }
+  throw new Error('it is held by something');
+}

@@ -10,6 +10,7 @@
  */
 import type { TaskAnswer, TaskClient } from '../../client/task-client.ts';
 import { HoldfastError } from '../../contract/error.ts';
+import { followSignals } from '../../contract/follow-signals.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Caller } from '../caller.ts';
 import type { Clock } from '../../contract/clock.ts';
@@ -66,9 +67,8 @@ export class TaskListens {
     if (asked.length > limits.listenTaskIdsMax)
       throw invalidParams(`A listen names ${limits.listenTaskIdsMax} tasks at most; open another one.`);
     const leave = this.#enter(listener.principal);
-    const expired = new AbortController();
-    const over = AbortSignal.any([listener.signal, shutdown, expired.signal]);
-    const callOff = clock.after(listener.tokenMs ?? Number.POSITIVE_INFINITY, () => expired.abort());
+    const over = followSignals([listener.signal, shutdown]);
+    const callOff = clock.after(listener.tokenMs ?? Number.POSITIVE_INFINITY, () => over.abort());
     const outbox = new TaskOutbox({
       toWire: (answer) => detailedTask(answer, listener),
       send: (task) => peer.send(task),
@@ -86,12 +86,13 @@ export class TaskListens {
     };
     try {
       const own = (await allOf(asked.map(watch))).filter((taskId) => taskId !== null);
-      if (over.aborted) return;
+      if (over.signal.aborted) return;
       await peer.acknowledge(own);
       outbox.begin();
-      await Promise.race([outbox.done(own), aborted(over)]);
+      await Promise.race([outbox.done(own), aborted(over.signal)]);
     } finally {
       callOff();
+      over.release();
       for (const stop of stops) stop();
       leave();
       await outbox.stop();
