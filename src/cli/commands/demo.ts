@@ -1,7 +1,5 @@
 /** `holdfast demo`: real MCP calls through a real Temporal server to real targets, killed half-way, taking effect once. */
-import { CHAPTERS } from '../demo/chapters.ts';
 import type { ChapterResult, Performance } from '../demo/chapter.ts';
-import { openStage } from '../demo/stage.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
 import type { Report } from '../report.ts';
@@ -23,6 +21,11 @@ async function demo(report: Report): Promise<number> {
   const startedAt = Date.now();
   const say = (line: string): void =>
     terminal.write(`${terminal.paint('dim', clock(Date.now() - startedAt))}  ${line}`);
+  // Loaded here: a chapter brings half the gateway.
+  const [{ CHAPTERS }, { openStage }] = await Promise.all([
+    import('../demo/chapters.ts'),
+    import('../demo/stage.ts'),
+  ]);
   const stage = await openStage(say);
   try {
     const performance: Performance = { stage, worker: await stage.startWorker(), say };

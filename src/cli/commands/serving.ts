@@ -6,9 +6,11 @@ import { EXIT } from '../exit-code.ts';
 import type { CommandSite, GlobalOptions } from '../program.ts';
 import { serveMetrics } from '../metrics-route.ts';
 import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
-import { gatewayOf, listen } from '../serve-gateway.ts';
 import { loadCommandConfig } from '../session.ts';
 import { openTerminal } from '../terminal.ts';
+
+/** Loaded where there is one: a worker alone is 25 MB smaller without. */
+const gatewayParts = () => import('../serve-gateway.ts');
 
 /** What a drain may take beyond the grace of running handlers: closing connections, the ledger, the server. */
 const DRAIN_MARGIN_MS = 15_000;
@@ -78,6 +80,7 @@ const closing = (holdfast: Holdfast): DrainStep => ({
 });
 
 async function openGateway(config: Config, holdfast: Holdfast, steps: DrainStep[]): Promise<string> {
+  const { gatewayOf, listen } = await gatewayParts();
   const gateway = gatewayOf(config, holdfast);
   const url = await listen(gateway, config, holdfast);
   steps.unshift({ name: 'gateway', run: () => gateway.close() });
@@ -156,6 +159,7 @@ async function mcp(options: GlobalOptions): Promise<number> {
   return opening(engine === null ? [] : [stopping(engine)], async (steps) => {
     const holdfast = engine === null ? await openHoldfast({ config }) : await openDev(config, engine);
     steps.unshift(closing(holdfast));
+    const { gatewayOf } = await gatewayParts();
     const gateway = gatewayOf(config, holdfast);
     const { closed } = gateway.serveMcpStdio();
     steps.unshift({ name: 'gateway', run: () => gateway.close() });
