@@ -93,7 +93,7 @@ describe('a call of a handler', () => {
     };
     await callHandler(limits({ signals: [cancel.signal] }), handler);
     expect(getEventListeners(cancel.signal, 'abort')).toEqual([]);
-    await untilCollected(() => (held as WeakRef<object> | null)?.deref() === undefined);
+    await untilCollected(() => held?.deref() === undefined);
   });
 });
 
