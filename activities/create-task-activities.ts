@@ -6,7 +6,7 @@ import { actionNamed } from '../src/contract/action-named.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Alert, Ledger } from '../src/ledger/ledger.ts';
 import { closeOperation } from '../src/operation/close-operation.ts';
-import type { OperationDeps, OperationLog } from '../src/operation/deps.ts';
+import type { HandlerTrace, OperationDeps, OperationLog } from '../src/operation/deps.ts';
 import type { FaultPoints } from '../src/operation/faults.ts';
 import { performOperation } from '../src/operation/perform-operation.ts';
 import { resolveOperation } from '../src/operation/resolve-operation.ts';
@@ -33,6 +33,7 @@ export interface TaskActivityDeps {
   hashKey?: Uint8Array;
   faults?: FaultPoints;
   log?: OperationLog;
+  trace?: HandlerTrace;
 }
 
 /**
@@ -43,9 +44,14 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
   const { ledger, log } = deps;
   const actions = new Map([...deps.actions, approvalGate].map((action) => [action.contract.name, action]));
   const procedures = new Map(deps.procedures?.map((procedure) => [procedure.contract.name, procedure]));
+  const optional = {
+    ...(deps.faults && { faults: deps.faults }),
+    ...(log && { log }),
+    ...(deps.trace && { trace: deps.trace }),
+  };
   const operationDeps = (name: string): OperationDeps => {
     const { contract, handlers } = actionNamed(actions, name);
-    return { ledger, handlers, contract, ...(deps.faults && { faults: deps.faults }), ...(log && { log }) };
+    return { ledger, handlers, contract, ...optional };
   };
   return {
     attemptOperation: (request) =>

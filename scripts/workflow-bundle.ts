@@ -21,7 +21,8 @@ const logger: Logger = {
 /** The code with its source map inline, and the map's text. */
 export async function bundleWorkflows(): Promise<{ code: string; sourceMap: string }> {
   const workflowsPath = fileURLToPath(new URL('../workflows/index.ts', import.meta.url));
-  const { code } = await bundleWorkflowCode({ workflowsPath, logger });
+  const trace = fileURLToPath(new URL('../workflows/trace-context.ts', import.meta.url));
+  const { code } = await bundleWorkflowCode({ workflowsPath, workflowInterceptorModules: [trace], logger });
   const encoded = INLINE_MAP.exec(code)?.[0];
   if (encoded === undefined) throw new Error('the workflow bundle has no source map inline');
   const sourceMap = Buffer.from(encoded, 'base64').toString('utf8').replaceAll(root, '');

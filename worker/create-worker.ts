@@ -5,8 +5,10 @@
  */
 import { Worker } from '@temporalio/worker';
 import type {
+  ActivityInterceptorsFactory,
   InjectedSinks,
   NativeConnection,
+  WorkerInterceptors,
   WorkerOptions as TemporalWorkerOptions,
 } from '@temporalio/worker';
 import { createTaskActivities } from '../activities/create-task-activities.ts';
@@ -17,6 +19,7 @@ import type { Action } from '../src/contract/implement-action.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
 import type { FaultPoints } from '../src/operation/faults.ts';
 import type { HintSinks } from '../workflows/journal.ts';
+import type { TraceSinks } from '../workflows/trace-context.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { checkKeyPresence } from './key-presence.ts';
 import { deploymentOptions } from './deployment.ts';
@@ -25,6 +28,7 @@ import type { Log } from './logger.ts';
 import type { AlertFate } from './metrics.ts';
 import { OutboxRelay } from './outbox-relay.ts';
 import type { AlertSink } from './outbox-relay.ts';
+import { registeredTracing } from './tracing.ts';
 import { workflowSource } from './workflow-source.ts';
 
 export interface WorkerOptions {
@@ -119,6 +123,7 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
   const { connection, namespace, taskQueue, ledger, actions, procedures, hmacKey, log, faults, hints } =
     options;
   const shutdownGraceMs = options.shutdownGraceMs ?? 15_000;
+  const traced = await tracedParts();
   return {
     connection,
     namespace,
@@ -131,8 +136,9 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
       log,
       ...(hmacKey && { hashKey: hmacKey }),
       ...(faults && { faults }),
+      ...traced.handlers,
     }),
-    sinks: hintSinks(hints),
+    sinks: { ...hintSinks(hints), ...traced.sinks },
     dataConverter: dataConverterOf(options.encryptionKeys),
     maxCachedWorkflows: options.maxCachedWorkflows ?? 150,
     maxConcurrentActivityTaskExecutions: options.activitySlots ?? 40,
@@ -144,8 +150,30 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     shutdownForceTime: shutdownGraceMs + FORCE_MARGIN_MS,
     ...(options.deployment && { workerDeploymentOptions: deploymentOptions(options.deployment) }),
     ...options.temporal,
+    interceptors: withActivityTrace(traced.activity, options.temporal?.interceptors),
   } as TemporalWorkerOptions;
 }
+
+/** With a provider registered before; else none of it is loaded, and what other processes trace is taken in silence. */
+async function tracedParts() {
+  const tracing = registeredTracing();
+  if (tracing === null) return { sinks: silentTraceSinks, handlers: {}, activity: undefined };
+  const { activityTrace, handlerTrace, traceSinks } = await import('./trace-interceptors.ts');
+  return {
+    sinks: traceSinks(tracing),
+    handlers: { trace: handlerTrace(tracing) },
+    activity: activityTrace(tracing),
+  };
+}
+
+const withActivityTrace = (
+  trace: ActivityInterceptorsFactory | undefined,
+  others: WorkerInterceptors = {},
+): WorkerInterceptors =>
+  trace === undefined ? others : { ...others, activity: [trace, ...(others.activity ?? [])] };
+
+const untold = { fn: () => undefined, callDuringReplay: false };
+const silentTraceSinks: InjectedSinks<TraceSinks> = { holdfastTrace: { began: untold, ended: untold } };
 
 function hintSinks(hints: Hints | undefined): InjectedSinks<HintSinks> {
   return {

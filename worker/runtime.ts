@@ -5,6 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import type { ClientInterceptors } from '@temporalio/client';
 import { IllegalStateError } from '@temporalio/common';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import { createHints, HoldfastClient, openPostgresHints } from '../src/client/index.ts';
@@ -25,6 +26,8 @@ import { checkSearchAttributes, migrate } from './migrate.ts';
 import type { AlertSink } from './outbox-relay.ts';
 import { CONFIG } from './settings.ts';
 import { runSetup } from './setup.ts';
+import { openTracing } from './tracing.ts';
+import type { Tracing } from './tracing.ts';
 
 export interface OpenOptions {
   config: Config;
@@ -64,6 +67,8 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     for (const closer of closers.reverse()) await closer();
   });
   try {
+    const { tracing, close: closeTracing } = await openTracing(config, log);
+    closers.push(closeTracing);
     const metrics = createMetrics();
     const ledger = await openStore(config, metrics);
     closers.push(() => ledger.close());
@@ -77,6 +82,7 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
       connection: engine.connection,
       namespace,
       dataConverter: dataConverterOf(config.encryptionKeys),
+      ...(tracing && { interceptors: await clientInterceptors(tracing) }),
     });
     const worker =
       engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log, metrics);
@@ -110,6 +116,11 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     await close().catch((problem: unknown) => log.warn({ err: problem }, 'closing after a failed start'));
     throw error;
   }
+}
+
+async function clientInterceptors(tracing: Tracing): Promise<ClientInterceptors> {
+  const { clientTrace } = await import('./trace-interceptors.ts');
+  return { workflow: [clientTrace(tracing)] };
 }
 
 /** Between processes where the ledger is on PostgreSQL; on SQLite within this one. */

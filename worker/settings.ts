@@ -14,6 +14,8 @@ const webhookSecrets = z
   .transform((list) => list.split(',').map(parseWebhookSecret))
   .pipe(z.array(z.instanceof(Uint8Array)).min(1).max(5));
 
+const httpAddress = text.regex(/^https?:\/\/[^\s]+$/).nullable();
+
 export const CONFIG = {
   stateDir: setting({
     env: 'HOLDFAST_STATE_DIR',
@@ -201,6 +203,51 @@ export const CONFIG = {
     defaultText: 'none',
     default: () => [],
   }),
+  otlpEndpoint: setting({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    key: null,
+    schema: httpAddress,
+    expected: 'an `http://…` or `https://…` address',
+    fix: 'name the collector’s address for OTLP over HTTP, usually port 4318',
+    meaning: 'Turns traces on: they are POSTed to `/v1/traces` below this address, as OTLP in JSON.',
+    defaultText: 'none: no traces, at no cost',
+    default: () => null,
+  }),
+  otlpTracesEndpoint: setting({
+    env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    key: null,
+    schema: httpAddress,
+    expected: 'an `http://…` or `https://…` address',
+    fix: 'name the whole address, path included',
+    meaning: 'Like the one above, for traces alone and taken as it is.',
+    defaultText: 'none',
+    default: () => null,
+  }),
+  tracesExporter: setting({
+    env: 'OTEL_TRACES_EXPORTER',
+    key: null,
+    schema: z.enum(['otlp', 'none']).nullable(),
+    expected: '`otlp` or `none`',
+    fix: 'to export otherwise, register a TracerProvider of your own before Holdfast is opened',
+    meaning: '`otlp` without an address sends to port 4318 of this machine; `none` turns traces off.',
+    defaultText: 'as the addresses above say',
+    default: () => null,
+  }),
+  otelDisabled: setting({
+    env: 'OTEL_SDK_DISABLED',
+    key: null,
+    schema: z
+      .string()
+      .trim()
+      .toLowerCase()
+      .pipe(z.enum(['true', 'false']))
+      .transform((word) => word === 'true'),
+    expected: '`true` or `false`',
+    fix: 'leave it out',
+    meaning: '`true` turns traces off, whatever else is set.',
+    defaultText: '`false`',
+    default: () => false,
+  }),
   ...OAUTH_SETTINGS,
   tenant: setting({
     env: 'HOLDFAST_TENANT',
@@ -251,6 +298,11 @@ export const FOREIGN_VARIABLES = [
   {
     env: 'TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE',
     meaning: 'A profile of Temporal’s own configuration file.',
+  },
+  {
+    env: 'OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG, OTEL_EXPORTER_OTLP_HEADERS, OTEL_BSP_SCHEDULE_DELAY',
+    meaning:
+      'Of traces that are on, as OpenTelemetry’s SDK reads them. The service is named `holdfast` by default.',
   },
   { env: 'TEMPORAL_CLI_PATH', meaning: 'The Temporal binary of `holdfast dev` and `demo`.' },
 ] as const;

@@ -34,7 +34,9 @@ export async function bundle(
   interceptors: string[] = [],
 ): Promise<WorkflowBundle> {
   const workflowsPath = pathTo(`../workflows/index.${EXTENSION}`);
-  if (procedures === undefined) return bundleWorkflowCode({ workflowsPath, logger: loggerTo(complain) });
+  const workflowInterceptorModules = [pathTo(`../workflows/trace-context.${EXTENSION}`), ...interceptors];
+  if (procedures === undefined)
+    return bundleWorkflowCode({ workflowsPath, workflowInterceptorModules, logger: loggerTo(complain) });
   if (!existsSync(procedures)) throw cannotBundle(procedures, 'there is no such file');
   const complaints: string[] = [];
   const logger = loggerTo((message) => complaints.push(message));
@@ -42,7 +44,7 @@ export async function bundle(
     return await bundleWorkflowCode({
       workflowsPath,
       logger,
-      workflowInterceptorModules: interceptors,
+      workflowInterceptorModules,
       webpackConfigHook: (config) => withProcedures(config, procedures),
     });
   } catch (error) {

@@ -11,6 +11,8 @@ import * as z from 'zod';
 import { FIXED_GATEWAY_LIMITS } from '../contract/gateway-limits.ts';
 import { TASK_META } from '../contract/wire-names.ts';
 import { approvalQuestion } from './approval.ts';
+import { inCallSpan } from './call-span.ts';
+import type { CallOrigin } from './call-span.ts';
 import { callAction } from './call-tool.ts';
 import type { CallOutcome, CallParts } from './call-tool.ts';
 import { callerOf } from './caller.ts';
@@ -77,7 +79,7 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
   }));
   mcp.server.setRequestHandler('tools/call', { params: callParams }, (params, context) =>
     parts.track(() =>
-      counted(parts, params.name, context.mcpReq.signal, () =>
+      observed(parts, originOf(parts, params.name, context), () =>
         callTool(parts, params, {
           caller: callerIn(context),
           mint: (state) => states.mint(state, context),
@@ -93,22 +95,32 @@ export function createMcpServer(parts: ServerParts, connection: Connection): Mcp
   return mcp;
 }
 
-async function counted(
-  { metrics, clock, catalog }: ServerParts,
-  name: string,
-  signal: AbortSignal,
+function originOf({ catalog }: ServerParts, name: string, { mcpReq, http }: ServerContext): CallOrigin {
+  const isKnown = isTaskTool(name) || catalog.find(name).kind !== 'unknown';
+  return {
+    tool: isKnown ? name : UNKNOWN_TOOL,
+    isHttp: http !== undefined,
+    meta: mcpReq._meta ?? {},
+    headers: http?.req?.headers,
+    signal: mcpReq.signal,
+  };
+}
+
+/** Counted and traced. */
+async function observed(
+  { metrics, clock }: ServerParts,
+  origin: CallOrigin,
   call: () => Promise<CallToolResult>,
 ): Promise<CallToolResult> {
   const begun = clock.now();
-  const isKnown = isTaskTool(name) || catalog.find(name).kind !== 'unknown';
   let end: CallEnd = 'refused';
   metrics.began();
   try {
-    const result = await call();
+    const result = await inCallSpan(origin, call);
     end = endOf(result);
     return result;
   } finally {
-    metrics.called(isKnown ? name : UNKNOWN_TOOL, signal.aborted ? 'abandoned' : end, clock.now() - begun);
+    metrics.called(origin.tool, origin.signal.aborted ? 'abandoned' : end, clock.now() - begun);
   }
 }
 

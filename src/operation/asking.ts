@@ -30,7 +30,7 @@ export async function askPrecondition(
       ? { kind: 'threw', failure: gone('precondition') }
       : { kind: 'holds' };
   }
-  const answer = await attempt.call<unknown>(signals, (signal) =>
+  const answer = await attempt.call<unknown>('precondition', signals, (signal) =>
     precondition(attempt.input(), attempt.lookContext(signal, tx)),
   );
   if (answer.kind !== 'returned')
@@ -63,7 +63,7 @@ export async function askLookup(
   const { lookup } = attempt.deps.handlers;
   if (lookup === undefined) return { kind: 'none' };
   const { operationId } = attempt.plan;
-  const answer = await attempt.call(signals, (signal) =>
+  const answer = await attempt.call('lookup', signals, (signal) =>
     lookup({ ...attempt.lookContext(signal, tx), operationId, input: attempt.input() }),
   );
   if (answer.kind !== 'returned') return { kind: 'threw', failure: answer.failure };
@@ -91,7 +91,7 @@ export async function askVerify(
     return attempt.plan.handlers.verify ? verifyFound(attempt, gone('verify')) : { kind: 'verified' };
   }
   const copy = structuredClone(result) as never;
-  const answer = await attempt.call(signals, (signal) =>
+  const answer = await attempt.call('verify', signals, (signal) =>
     verify(attempt.input(), copy, attempt.lookContext(signal, tx)),
   );
   return verifyFound(attempt, answer.kind === 'returned' ? answer.value : answer.failure);

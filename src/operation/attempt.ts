@@ -8,7 +8,7 @@ import type { Json } from '../task/json.ts';
 import type { Plan } from '../task/plan.ts';
 import { ABORT_GRACE_MS, TRANSACTION_GRACE_MS, openBudget } from './budget.ts';
 import type { Budget } from './budget.ts';
-import type { AttemptRuntime, OperationDeps } from './deps.ts';
+import type { AttemptRuntime, HandlerCall, HandlerName, OperationDeps } from './deps.ts';
 import { noFaults } from './faults.ts';
 import type { FaultPoint } from './faults.ts';
 import { callHandler } from './handler-call.ts';
@@ -71,14 +71,22 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
 
   /** One handler call within its deadline, its failure cleaned of secrets. */
   async call<T>(
+    name: HandlerName,
     signals: readonly AbortSignal[],
     handler: (signal: AbortSignal) => Promise<T>,
   ): Promise<CallAnswer<T>> {
     // A transactional handler holds the ledger's transaction: it is left behind at once (S2.8).
     const graceMs = this.plan.transactional ? TRANSACTION_GRACE_MS : ABORT_GRACE_MS;
     const clean = (text: string): string => this.secrets.clean(text);
-    const answer = await callHandler({ limitMs: this.budget.callMs(), graceMs, signals, clean }, handler);
+    const call = () => callHandler<T>({ limitMs: this.budget.callMs(), graceMs, signals, clean }, handler);
+    const { trace } = this.deps;
+    const answer = await (trace === undefined ? call() : trace(this.callOf(name), call));
     return answer.kind === 'returned' ? answer : { ...answer, failure: this.clean(answer.failure) };
+  }
+
+  private callOf(handler: HandlerName): HandlerCall {
+    const { taskId, attempt } = this.request;
+    return { handler, action: this.plan.action, operationId: this.operationId, taskId, attempt };
   }
 
   clean(failure: Failure): Failure {

@@ -3,11 +3,28 @@ import type { ActionContract } from '../contract/define-action.ts';
 import type { AnyHandlers } from '../contract/handlers.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { FaultPoints } from './faults.ts';
+import type { CallAnswer } from './handler-call.ts';
 
 /** Where diagnostics go; pino fits. Fields and messages hold no argument, no result and no error text of a handler. */
 export interface OperationLog {
   warn(fields: Record<string, unknown>, message: string): void;
 }
+
+export type HandlerName = 'precondition' | 'execute' | 'lookup' | 'verify' | 'rollback' | 'verifyRollback';
+
+export interface HandlerCall {
+  handler: HandlerName;
+  action: string;
+  operationId: string;
+  taskId: string;
+  attempt: number;
+}
+
+/** Runs one call of a handler where it can be watched, and answers what it answered. */
+export type HandlerTrace = <T>(
+  about: HandlerCall,
+  call: () => Promise<CallAnswer<T>>,
+) => Promise<CallAnswer<T>>;
 
 export interface OperationDeps {
   ledger: Ledger;
@@ -16,6 +33,8 @@ export interface OperationDeps {
   contract?: ActionContract;
   faults?: FaultPoints;
   log?: OperationLog;
+  /** Absent: nobody watches. */
+  trace?: HandlerTrace;
 }
 
 /** The calling activity, or whatever else runs the attempt. */

@@ -51,7 +51,7 @@ export async function execute(
 function send(attempt: EffectAttempt, held: HeldClaim): Promise<CallAnswer<unknown>> {
   const { handlers } = attempt.deps;
   attempt.hasSent = true;
-  return attempt.call([attempt.runtime.signal, held.lost], (signal) =>
+  return attempt.call('execute', [attempt.runtime.signal, held.lost], (signal) =>
     handlers.execute(attempt.input(), attempt.executeContext(signal, held.claim, held.assertOwner)),
   );
 }

@@ -67,7 +67,7 @@ const without = (outcome: OperationOutcome): Performed => ({ outcome, composed: 
 
 async function execute(attempt: EffectAttempt, site: TransactionSite, claim: Claim): Promise<Performed> {
   const { handlers } = attempt.deps;
-  const answer = await attempt.call(site.signals, (signal) =>
+  const answer = await attempt.call('execute', site.signals, (signal) =>
     handlers.execute(
       attempt.input(),
       attempt.executeContext(signal, claim, () => Promise.resolve(), site.tx),

@@ -71,7 +71,7 @@ function call(attempt: RollbackAttempt, site: UndoSite, result: Json) {
   const { rollback } = attempt.deps.handlers;
   const originalOperationId = attempt.plan.operationId;
   attempt.hasSent = true;
-  return attempt.call(site.stops, async (signal) =>
+  return attempt.call('rollback', site.stops, async (signal) =>
     rollback?.(attempt.input(), structuredClone(result) as never, {
       ...attempt.executeContext(signal, site.claim, () => site.assertOwner(), site.tx),
       originalOperationId,
@@ -102,7 +102,7 @@ async function proof(attempt: RollbackAttempt, site: UndoSite, result: Json): Pr
   const { verifyRollback } = attempt.deps.handlers;
   if (verifyRollback === undefined) return proofByLookup(attempt, site);
   const originalOperationId = attempt.plan.operationId;
-  const answer = await attempt.call<VerifyAnswer>(site.looks, (signal) =>
+  const answer = await attempt.call<VerifyAnswer>('verifyRollback', site.looks, (signal) =>
     verifyRollback(attempt.input(), structuredClone(result), {
       ...attempt.lookContext(signal, site.tx),
       originalOperationId,

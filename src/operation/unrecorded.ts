@@ -26,7 +26,7 @@ export async function performUnrecorded(attempt: EffectAttempt): Promise<Operati
     taskId: attempt.request.taskId,
     claimedUntil: 0,
   };
-  const answer = await attempt.call(signals, (signal) =>
+  const answer = await attempt.call('execute', signals, (signal) =>
     attempt.deps.handlers.execute(
       attempt.input(),
       attempt.executeContext(signal, claim, () => Promise.resolve()),
