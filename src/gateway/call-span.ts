@@ -8,7 +8,7 @@ import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentele
 import type { Attributes, Context, Link, Span } from '@opentelemetry/api';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { endOf, UNKNOWN_TOOL } from './metrics.ts';
-import { TASK_META } from './task-answer.ts';
+import { TASK_META } from '../contract/wire-names.ts';
 
 export interface CallOrigin {
   /** `UNKNOWN_TOOL` where there is none of that name. */
