@@ -1,11 +1,11 @@
 /** A provider of our own: spans go in batches, as OTLP over HTTP in JSON, to one address. Loaded only where it is asked for. */
 import { context, diag, DiagLogLevel, propagation, trace } from '@opentelemetry/api';
-import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResourcesSync, envDetectorSync, Resource } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
 import type { IdGenerator } from '@opentelemetry/sdk-trace-base';
+import { AsyncContext } from './async-context.ts';
 import type { Log } from './logger.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -24,7 +24,7 @@ export function registerProvider(url: string, log: Log): { tracing: Tracing; clo
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url }))],
   });
   provider.register({
-    contextManager: new AsyncLocalStorageContextManager().enable(),
+    contextManager: new AsyncContext(),
     propagator: new W3CTraceContextPropagator(),
   });
   const tracing: Tracing = {
