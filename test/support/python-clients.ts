@@ -1,6 +1,6 @@
 /**
- * Python clients from the index that pip is configured with, in a virtual environment of their own, made once for each
- * state of requirements.txt. Throws, with what pip said, where there is no Python 3.10 or the index can't be reached.
+ * Python packages from the index that pip is configured with, in a virtual environment of their own, made once for each
+ * state of a requirements file. Throws, with what pip said, where there is no Python 3.10 or the index can't be reached.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -12,20 +12,21 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const FOLDER = join(import.meta.dirname, 'python');
-const REQUIREMENTS = join(FOLDER, 'requirements.txt');
 const PIP_MS = 240_000;
 const STORY_MS = 60_000;
 
-/** The environment's own interpreter. */
-export async function pythonWithClients(): Promise<string> {
-  const hash = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 16);
-  const folder = join(tmpdir(), `holdfast-python-clients-${hash}`);
+export const pythonWithClients = (): Promise<string> => pythonWith(join(FOLDER, 'requirements.txt'));
+
+/** The interpreter of the environment that a requirements file asks for. */
+export async function pythonWith(requirements: string): Promise<string> {
+  const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16);
+  const folder = join(tmpdir(), `holdfast-python-${hash}`);
   const python = join(folder, 'bin', 'python');
   if (existsSync(python)) return python;
   const unfinished = `${folder}.${process.pid}`;
   await rm(unfinished, { recursive: true, force: true });
   await run('python3', ['-m', 'venv', unfinished]);
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', REQUIREMENTS];
+  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements];
   await run(join(unfinished, 'bin', 'python'), install, { timeout: PIP_MS });
   // Run by path, never activated: a virtual environment may be moved then.
   await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true, force: true }));
