@@ -20,6 +20,11 @@ export interface Rehearsal<Args = JsonObject> {
    */
   args?: Args | ((key: string) => Args);
   /**
+   * What an approver might make of them (S4.2). With it edits are rehearsed: `count` is asked with the arguments that are
+   * to take effect, and with those that are not, of which it must find none.
+   */
+  edited?: Args | ((key: string) => Args);
+  /**
    * How often the effect of this operation took place, by the target's own books: whatever it was undone since, where
    * `undone` is given; what still stands, where it is not.
    */
@@ -32,21 +37,25 @@ export interface Rehearsal<Args = JsonObject> {
 export function rehearsalDefects(rehearsal: unknown): { field: string; message: string }[] {
   if (rehearsal === undefined) return [];
   if (typeof rehearsal !== 'object' || rehearsal === null)
-    return [{ field: 'rehearsal', message: 'write {args, count, undone?}' }];
-  const { args, count, undone, ...others } = rehearsal as Record<string, unknown>;
+    return [{ field: 'rehearsal', message: 'write {args, edited?, count, undone?}' }];
+  const { args, edited, count, undone, ...others } = rehearsal as Record<string, unknown>;
+  const isNoArguments = (given: unknown): boolean =>
+    given !== undefined && typeof given !== 'function' && (typeof given !== 'object' || given === null);
+  const wanted = 'write the arguments, or a function of the key that answers them';
   const checks: [boolean, string, string][] = [
-    [
-      args !== undefined && typeof args !== 'function' && (typeof args !== 'object' || args === null),
-      'args',
-      'write the arguments, or a function of the key that answers them',
-    ],
+    [isNoArguments(args), 'args', wanted],
+    [isNoArguments(edited), 'edited', wanted],
     [typeof count !== 'function', 'count', 'write an async function of the operationId'],
     [
       undone !== undefined && typeof undone !== 'function',
       'undone',
       'write an async function of the operationId',
     ],
-    [Object.keys(others).length > 0, Object.keys(others).join(', '), 'unknown: write args, count and undone'],
+    [
+      Object.keys(others).length > 0,
+      Object.keys(others).join(', '),
+      'unknown: write args, edited, count and undone',
+    ],
   ];
   return checks.flatMap(([isDefect, field, message]) =>
     isDefect ? [{ field: `rehearsal.${field}`, message }] : [],

@@ -144,6 +144,52 @@ describe('approvals in a rehearsal', () => {
   });
 });
 
+describe('an edit in a rehearsal', () => {
+  const amounts = new Map<string, number>();
+  const noted = (amount: number, operationId: string): Output => {
+    amounts.set(operationId, amount);
+    send(operationId);
+    return idOf(operationId);
+  };
+  const clerks = wire(
+    ({ amount }) => ({ roles: amount > 1_000 ? ['cfo'] : ['clerk'] }),
+    {
+      execute: async ({ amount }, { operationId }) => noted(amount, operationId),
+    },
+    { rollback: { kind: 'outOfBand' } },
+  );
+  const byAmount = async (operationId: string, { args }: { args: object }) =>
+    'amount' in args && amounts.get(operationId) === args.amount ? (sent.get(operationId) ?? 0) : 0;
+
+  test('[S6.6] [S4.2] takes effect alone, and is asked about again where policy wants somebody else', async () => {
+    const options = { server, only: 'edit', count: byAmount };
+    const within = await rehearse(clerks, { ...options, edited: { to: 'DE02', amount: 800 } });
+    expect(within.broken).toEqual([]);
+    expect(within.notes.join()).not.toContain('does not look at the arguments');
+    expect(endsOf(within)).toEqual({
+      'nothing goes wrong': 'completed',
+      'edited by an approver': 'completed',
+      'edited, then approved as it was': 'completed',
+      'edited, then called again as it was': 'completed',
+      'edited, then its answer lost once': 'completed',
+      'edited to what the contract does not take': 'completed',
+    });
+    const beyond = await rehearse(clerks, { ...options, edited: { to: 'DE02', amount: 2_000 } });
+    expect(beyond.broken).toEqual([]);
+    expect(endsOf(beyond)).toMatchObject({
+      'edited by an approver': 'completed',
+      'edited, and the edit rejected': 'failed, nothing applied',
+    });
+  });
+
+  test('[S6.6] [S4.2] a count that does not look at the arguments is said to show nothing of it', async () => {
+    const edited = { to: 'DE02', amount: 800 };
+    const report = await rehearse(clerks, { server, only: 'edited by', edited });
+    expect(report.broken).toEqual([]);
+    expect(report.notes.join()).toContain('does not look at the arguments');
+  });
+});
+
 describe('an interrupt in a rehearsal', () => {
   test('[S6.6] [S7.2] at each phase: what runs finishes, nothing else begins, and the effect stays one', async () => {
     const report = await rehearse(wire(undefined), { server, only: 'interrupt' });

@@ -1,5 +1,5 @@
 /**
- * The rehearsal keeps its own promise (S6.6): it finds four planted bugs by the target's own count, names them in the
+ * The rehearsal keeps its own promise (S6.6): it finds five planted bugs by the target's own count, names them in the
  * scenarios where they bite and nowhere else, and lets right handlers pass.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -24,6 +24,7 @@ import { targetConditional, targetUnsafe } from '../support/target-actions.ts';
 import {
   wronglyConditional,
   wronglyKeyed,
+  wronglyPrepared,
   wronglyUndone,
   wronglyVerified,
 } from '../support/wrong-actions.ts';
@@ -47,6 +48,10 @@ const found = ({ scenarios }: RehearsalReport): Record<string, string[]> =>
     scenarios.filter(({ verdict }) => verdict === 'broken').map(({ scenario, broken }) => [scenario, broken]),
   );
 
+const NOT_THE_EDIT = [
+  'completed, and the target counts no effect of this operation',
+  'the target counts 1 with the arguments that an approver replaced',
+];
 const TWICE = 'one operation, and the target counts 2 effects';
 
 describe('planted bugs', () => {
@@ -108,6 +113,18 @@ describe('planted bugs', () => {
       'frozen during the call, lands later': [TWICE],
     });
     expect(found(report)['nothing goes wrong']).toBeUndefined();
+  });
+});
+
+describe('a planted bug about edits', () => {
+  test('[S6.6] [S4.2] an execute that sends what was prepared for the approver is found wherever the call is edited', async () => {
+    const report = await rehearse(wronglyPrepared, { server, only: 'edit' });
+    expect(found(report)).toEqual({
+      'edited by an approver': NOT_THE_EDIT,
+      'edited, then approved as it was': NOT_THE_EDIT,
+      'edited, then called again as it was': NOT_THE_EDIT,
+      'edited, then its answer lost once': NOT_THE_EDIT,
+    });
   });
 });
 

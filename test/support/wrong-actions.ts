@@ -1,5 +1,5 @@
 /**
- * Four actions that are wrong on purpose, each in one way that no happy path shows; the rehearsal must find every one
+ * Five actions that are wrong on purpose, each in one way that no happy path shows; the rehearsal must find every one
  * (S6.6). They speak to the fault target, like target-actions.ts.
  *
  * Kept wrong: whoever repairs one of them has broken a test.
@@ -11,6 +11,7 @@ import {
   applied,
   defineAction,
   fetchFailure,
+  holds,
   implementAction,
   mismatch,
   notApplied,
@@ -93,7 +94,43 @@ export const wronglyKeyed = implementAction(
   },
 );
 
-export const wrongActions = [wronglyConditional, wronglyVerified, wronglyUndone, wronglyKeyed];
+/** Prepares when the approver is shown the call, and sends what it has prepared: an edit changes nothing (S4.2). */
+const prepared = new Map<string, string>();
+export const wronglyPrepared = implementAction(
+  defineAction({
+    ...shape,
+    name: 'wrongly_prepared',
+    rollback: { kind: 'outOfBand' },
+    approval: () => ({ roles: ['keeper'] }),
+  }),
+  {
+    precondition: async ({ value }, { operationId }) => {
+      if (!prepared.has(operationId)) prepared.set(operationId, value);
+      return holds();
+    },
+    execute: (_input, { operationId }) => put('conditional', operationId, prepared.get(operationId) ?? ''),
+    lookup: askedByOperation,
+    verify: async (_input, { resourceId }, { signal }) => {
+      const found = await look(`/resources/${resourceId}`, signal);
+      return typeof found === 'object' ? verified() : notYet();
+    },
+    rehearsal: { args: { value: 'v' }, edited: { value: 'w' }, count: countOfValue },
+  },
+);
+
+/** By the target's own book, with this value. */
+async function countOfValue(operationId: string, { args }: { args: { value: string } }): Promise<number> {
+  const found = await look(`/operations/${operationId}`, AbortSignal.timeout(5_000));
+  return typeof found === 'object' && found.value === args.value ? count(operationId) : 0;
+}
+
+export const wrongActions = [
+  wronglyConditional,
+  wronglyVerified,
+  wronglyUndone,
+  wronglyKeyed,
+  wronglyPrepared,
+];
 
 async function put(endpoint: 'conditional' | 'unsafe', key: string, value: string): Promise<Output> {
   const response = await fetch(`${targetUrl()}/${endpoint}/put`, {

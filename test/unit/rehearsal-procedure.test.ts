@@ -19,6 +19,7 @@ const terms: Terms = {
   onCancel: 'keep',
   cancelAttempt: 'finish',
   approval: null,
+  edited: null,
   transactional: false,
   retries: 3,
 };

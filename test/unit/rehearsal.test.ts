@@ -20,6 +20,7 @@ const terms: Terms = {
   onCancel: 'keep',
   cancelAttempt: 'finish',
   approval: null,
+  edited: null,
   transactional: false,
   retries: 3,
 };
@@ -29,6 +30,7 @@ const evidence: Evidence = {
   allowed: [END.completed],
   effects: 1,
   undone: 0,
+  replaced: null,
   alerts: [],
   auditBreak: null,
   objections: [],

@@ -13,13 +13,19 @@ type Leaf = string | number;
 export interface CleanRun {
   args: JsonObject;
   result: Json;
+  /** Whether the target's count tells its arguments from those of an edit. */
+  isCountedByArgs: boolean;
 }
 
 /**
  * As answered to `args` by a target that did nothing. Null: nothing in the result is the target's own, so that a lie
  * can't be told from the truth by it.
  */
-export function forgedResult(clean: CleanRun, args: JsonObject, output: z.ZodType): Json {
+export function forgedResult(
+  clean: Pick<CleanRun, 'args' | 'result'>,
+  args: JsonObject,
+  output: z.ZodType,
+): Json {
   const echoes = echoesOf(clean.args, args);
   const forged = structuredClone(clean.result);
   if (!isContainer(forged)) return null;

@@ -16,6 +16,8 @@ export interface Evidence {
   /** How often the effect took place; where `undone` is null, how often it stands. Null: the target could not be asked. */
   effects: number | null;
   undone: number | null;
+  /** What is counted with the arguments that an edit replaced; null where the count does not look at them. */
+  replaced: number | null;
   alerts: readonly string[];
   auditBreak: string | null;
   /** What the scenario itself saw go wrong. */
@@ -28,6 +30,10 @@ export function brokenPromises(evidence: Evidence): string[] {
   return [
     ...objections,
     ...(evidence.effects === null ? [] : countedWrong(evidence, evidence.effects)),
+    ...those([
+      (evidence.replaced ?? 0) > 0,
+      `the target counts ${evidence.replaced} with the arguments that an approver replaced`,
+    ]),
     ...those(
       [!isAllowed, `ended "${end}"; the promise is "${allowed.join('" or "')}"`],
       [end === END.person && alerts.length === 0, 'needs a person, and no alert was raised'],

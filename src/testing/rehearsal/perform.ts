@@ -17,6 +17,8 @@ export interface Performed {
   args: JsonObject;
   /** Null: it could not be played to its end. */
   answer: TaskAnswer | null;
+  /** What the target counts with the arguments that did not take effect; null where there are no others. */
+  otherwise: number | null;
   /** Counts again and judges anew: an effect may have landed after the end. */
   recount(): Promise<ScenarioReport>;
 }
@@ -28,6 +30,8 @@ export interface Performance {
   scenario: Scenario;
   key: string;
   args: JsonObject;
+  /** What an approver makes of them. */
+  edited: JsonObject | null;
   clean: CleanRun | undefined;
 }
 
@@ -36,7 +40,7 @@ const unchanged = (contract: ActionContract): ActionContract => contract;
 export async function perform(performance: Performance): Promise<Performed> {
   const { stage, oracle, scenario, key, args } = performance;
   const startedAt = Date.now();
-  const scene = stage.scene(args, key, scenario.contract ?? unchanged, performance.clean);
+  const scene = stage.scene(args, key, scenario.contract ?? unchanged, performance.clean, performance.edited);
   scene.part.script = scenario.script?.(scene) ?? {};
   const before = await oracle(scene.operationId, { key, args });
   scene.expect(
@@ -44,11 +48,12 @@ export async function perform(performance: Performance): Promise<Performed> {
     `the target counts ${before.effects} before anything was sent: \`count\` must be of one operation`,
   );
   const answer = await played(scenario, scene);
-  const report = await judged(performance, scene, answer, Date.now() - startedAt);
+  const { report, otherwise } = await judged(performance, scene, answer, Date.now() - startedAt);
   return {
     report,
     args,
     answer,
+    otherwise,
     recount: () => recounted(performance, scene, answer, report),
   };
 }
@@ -66,14 +71,17 @@ async function played(scenario: Scenario, scene: Scene): Promise<TaskAnswer | nu
 }
 
 async function judged(
-  { stage, oracle, group, scenario, key, args }: Performance,
+  { stage, oracle, group, scenario, key, args: called, edited, clean }: Performance,
   scene: Scene,
   answer: TaskAnswer | null,
   durationMs: number,
-): Promise<ScenarioReport> {
+): Promise<{ report: ScenarioReport; otherwise: number | null }> {
   const { ledger } = stage.holdfast;
   const { operationId, taskId } = scene;
+  const isEdited = scenario.executes === 'edited';
+  const [args, others] = isEdited && edited !== null ? [edited, called] : [called, edited];
   const counted = await oracle(operationId, { key, args });
+  const otherwise = others === null ? null : (await oracle(operationId, { key, args: others })).effects;
   const [audit, verdict, alerts] = await Promise.all([
     ledger.audit({ taskId }),
     ledger.verifyAudit({ taskId }),
@@ -84,12 +92,13 @@ async function judged(
     end: answer === null ? 'never' : endOf(answer),
     allowed: scenario.allowed(stage.terms),
     ...countOf(counted, scene),
+    replaced: isEdited && clean?.isCountedByArgs === true ? otherwise : null,
     alerts: alerts.map(({ type }) => type).toReversed(),
     auditBreak: verdict.ok ? null : `entry ${verdict.seq}: ${verdict.reason}`,
     objections: scene.objections,
   };
   const broken = brokenPromises(evidence);
-  return {
+  const report: ScenarioReport = {
     group,
     scenario: scenario.name,
     rules: [...scenario.rules],
@@ -107,6 +116,7 @@ async function judged(
     audit: { intact: verdict.ok, entries: audit.length, lastHash: audit.at(-1)?.hash ?? null },
     durationMs,
   };
+  return { report, otherwise };
 }
 
 function countOf(counted: Counted, scene: Scene): Pick<Evidence, 'effects' | 'undone'> {
@@ -121,7 +131,7 @@ async function recounted(
   answer: TaskAnswer | null,
   earlier: ScenarioReport,
 ): Promise<ScenarioReport> {
-  const now = await judged(performance, scene, answer, earlier.durationMs);
+  const { report: now } = await judged(performance, scene, answer, earlier.durationMs);
   if (now.effects === earlier.effects && now.undone === earlier.undone) return now;
   const change = `the target counted ${earlier.effects} when the task ended and ${now.effects} when the rehearsal did`;
   return { ...now, broken: [...now.broken, change], verdict: 'broken' };

@@ -53,8 +53,9 @@ export async function playAll(play: Play, options: ProgrammeOptions): Promise<Pl
 }
 
 /** Null when it did not complete. */
-function honestIn({ report, answer, args }: Performed): CleanRun | null {
-  return report.end === END.completed && answer !== null ? { args, result: answer.result } : null;
+function honestIn({ report, answer, args, otherwise }: Performed): CleanRun | null {
+  if (report.end !== END.completed || answer === null) return null;
+  return { args, result: answer.result, isCountedByArgs: otherwise === 0 };
 }
 
 function choose({ terms, output, only }: ProgrammeOptions, clean: CleanRun | null) {

@@ -21,6 +21,7 @@ const CONDITIONAL: Terms = {
     challenge: 'the phrase',
     mayAnswerOverMcp: false,
   },
+  edited: { asksAgain: true },
   transactional: false,
   retries: 3,
 };
@@ -68,6 +69,7 @@ export const charge = implementAction(chargeCustomer, {
   execute, lookup, verify, rollback, verifyRollback,
   rehearsal: {
     args: { customer: 'rehearsal', amountCents: 100 }, //     or (key) => args, where the target takes the same only once
+    edited: { customer: 'rehearsal', amountCents: 50 }, //    what an approver might make of them: then edits are rehearsed
     count: async (operationId) => chargesOf(operationId), //  effects of this operation, by the target's own books
     undone: async (operationId) => refundsOf(operationId), // how often it was undone; without it, count what still stands
   },
@@ -87,7 +89,8 @@ action counts with \`tx\`, the second argument's open transaction. Where operati
 **People are played.** The approval policy is yours and stays as it is: each operation is approved by as many approvers as the policy
 asks for, in the roles it names, none of them the requester, with the phrase typed back where what is done can't be undone. What
 happens when they say no, say nothing, or say yes too late is rehearsed too, if policy asks anybody about the rehearsal's arguments:
-choose arguments that need an approval.
+choose arguments that need an approval. With \`edited\` an approver changes the arguments too: then \`count\` is asked with those that are
+to take effect, its second argument's \`args\`, and with the replaced ones, of which there must be none.
 
 **A good count** comes from the target's own books, by what the target was given: a list of charges by idempotency key, rows by
 operation id, messages in a mailbox. A count that repeats what the handler returned, or that asks the handler's own cache, finds nothing.
@@ -109,8 +112,7 @@ is interrupted. The task ends as the table says, a person is alerted where one i
 asked again when all is over: an effect that lands late breaks a promise too.
 
 What it does not show: the death of the Temporal server or of the ledger's database (tested in Holdfast itself,
-[crash windows](crash-windows.md)), a target that forgets keys after a day, an edit by an approver, which is another call with other
-arguments. Waits between retries are shortened, and an approval's where its expiry is rehearsed; the attempt's own deadline is yours, so
+[crash windows](crash-windows.md)), a target that forgets keys after a day. Waits between retries are shortened, and an approval's where its expiry is rehearsed; the attempt's own deadline is yours, so
 an unsafe action with a conclusive look-up waits that long after each lost attempt.
 
 ## The scenarios

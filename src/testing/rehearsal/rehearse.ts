@@ -7,13 +7,14 @@
  * Does not: clean up the target, where dozens of effects remain; rehearse the engine's own death.
  */
 import { randomUUID } from 'node:crypto';
+import { asksForMore } from '../../contract/approval-policy.ts';
 import { HoldfastError } from '../../contract/error.ts';
 import type { Action } from '../../contract/implement-action.ts';
 import { planOperation } from '../../contract/plan-operation.ts';
 import { redact } from '../../contract/redact.ts';
 import type { Rehearsal } from '../../contract/rehearsal.ts';
 import type { JsonObject } from '../../task/json.ts';
-import type { Plan } from '../../task/plan.ts';
+import type { Plan, PlanApproval } from '../../task/plan.ts';
 import { approvalInWords } from './approval-in-words.ts';
 import { oracleOf } from './oracle.ts';
 import { perform } from './perform.ts';
@@ -22,6 +23,7 @@ import type { Play } from './programme.ts';
 import type { RehearsalReport, ScenarioReport } from './report.ts';
 import { Stage } from './stage.ts';
 import type { StageOptions } from './stage.ts';
+import type { EditTerms } from './terms.ts';
 
 export interface RehearseOptions extends Partial<Rehearsal>, StageOptions {
   /** Only scenarios whose group or name contains this. The clean run is always there. */
@@ -40,14 +42,18 @@ const AT_ONCE_MAX = 32;
  * and `invalid_configuration` where nobody says how to count.
  */
 export async function rehearse(action: Action, options: RehearseOptions = {}): Promise<RehearsalReport> {
-  const { argsOf, rehearsal, approval } = directions(action, options);
+  const { argsOf, editedOf, rehearsal, approval, edited } = directions(action, options);
   const startedAt = Date.now();
-  const stage = await Stage.open({ rehearsed: action, actions: [action] }, approval, options);
+  const stage = await Stage.open(
+    { rehearsed: action, actions: [action], ...(edited && { edited }) },
+    approval,
+    options,
+  );
   try {
     const oracle = oracleOf(rehearsal, action.contract, stage.holdfast.ledger);
     const play: Play = (entry, clean) => {
       const key = `rehearsal-${randomUUID()}`;
-      return perform({ stage, oracle, ...entry, key, args: argsOf(key), clean });
+      return perform({ stage, oracle, ...entry, key, args: argsOf(key), edited: editedOf(key), clean });
     };
     const { performed, skipped } = await playAll(play, {
       terms: stage.terms,
@@ -61,7 +67,7 @@ export async function rehearse(action: Action, options: RehearseOptions = {}): P
     return await reported(stage, action, {
       scenarios: reports,
       skipped,
-      notes: notesOf(stage, rehearsal),
+      notes: notesOf(stage, rehearsal, performed[0]?.otherwise ?? null),
       args: performed[0]?.args ?? {},
       startedAt,
     });
@@ -73,7 +79,7 @@ export async function rehearse(action: Action, options: RehearseOptions = {}): P
 /** The options over the action's own; checked before anything is started. */
 function directions(action: Action, options: RehearseOptions) {
   const { name } = action.contract;
-  const { args, count, undone } = { ...action.rehearsal, ...given(options) };
+  const { args, edited: replaced, count, undone } = { ...action.rehearsal, ...given(options) };
   if (count === undefined) {
     throw new HoldfastError(
       'invalid_configuration',
@@ -83,12 +89,30 @@ function directions(action: Action, options: RehearseOptions) {
     );
   }
   const argsOf = (key: string): JsonObject => (typeof args === 'function' ? args(key) : (args ?? {}));
+  const editedOf = (key: string): JsonObject | null =>
+    typeof replaced === 'function' ? replaced(key) : (replaced ?? null);
   const { approval = null } = firstPlan(action, argsOf('rehearsal'));
-  return { argsOf, approval, rehearsal: { count, ...(undone && { undone }) } };
+  return {
+    argsOf,
+    editedOf,
+    approval,
+    edited: editTerms(action, approval, editedOf('rehearsal')),
+    rehearsal: { count, ...(undone && { undone }) },
+  };
 }
 
-function given({ args, count, undone }: RehearseOptions): Partial<Rehearsal> {
-  return { ...(args && { args }), ...(count && { count }), ...(undone && { undone }) };
+function editTerms(action: Action, approval: PlanApproval | null, args: JsonObject | null): EditTerms | null {
+  if (args === null) return null;
+  return { asksAgain: asksForMore(approval, firstPlan(action, args).approval ?? null) };
+}
+
+function given({ args, edited, count, undone }: RehearseOptions): Partial<Rehearsal> {
+  return {
+    ...(args && { args }),
+    ...(edited && { edited }),
+    ...(count && { count }),
+    ...(undone && { undone }),
+  };
 }
 
 /** Throws what the first call would. */
@@ -97,8 +121,17 @@ function firstPlan(action: Action, args: JsonObject): Plan {
   return planOperation(action, { args, key: 'rehearsal', principal, hashKey: new Uint8Array(32) }).plan;
 }
 
-function notesOf({ terms }: Stage, { undone }: Pick<Rehearsal, 'undone'>): string[] {
+function notesOf(
+  { terms }: Stage,
+  { undone }: Pick<Rehearsal, 'undone'>,
+  countedOtherwise: number | null,
+): string[] {
   return [
+    ...(countedOtherwise !== null && countedOtherwise > 0
+      ? [
+          '`count` does not look at the arguments: that an edit’s took effect, and not those before it, goes unseen.',
+        ]
+      : []),
     ...(undone === undefined && terms.noRollback === null
       ? ['Without `undone` a rollback that undoes twice goes unseen.']
       : []),

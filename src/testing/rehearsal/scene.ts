@@ -35,6 +35,8 @@ export interface Props {
   patienceMs: number;
   key: string;
   args: JsonObject;
+  /** What an approver makes of them; null where the rehearsal does not say. */
+  edited: JsonObject | null;
   /** Undefined before it. */
   clean: CleanRun | undefined;
 }
@@ -58,6 +60,9 @@ export class Scene {
     this.operationId = operationIdOf(principal.tenant, action.contract.name, key);
     this.taskId = taskIdOf(this.operationId, 1);
   }
+
+  /** What policy asks for the arguments that an approver made of it; null where they are the caller's. */
+  #askedAgain: PlanApproval | null = null;
 
   /** What policy asks for this call; null when it asks nobody. */
   get rule(): PlanApproval | null {
@@ -136,8 +141,28 @@ export class Scene {
   /** Says it as the n-th approver does; as the requester where that is 0. */
   decide(decision: DecisionInput, number = 1): Promise<DecisionAnswer> {
     const { client, principal } = this.props;
-    const by = number === 0 || this.rule === null ? principal : approver(principal, this.rule, number);
+    const rule = this.#askedAgain ?? this.rule;
+    const by = number === 0 || rule === null ? principal : approver(principal, rule, number);
     return client.decide(this.taskId, by, decision);
+  }
+
+  /** An approver changes the arguments; what policy asks about the new ones beyond that is answered by `then`. */
+  async edit(then: (again: ApprovalView) => Promise<unknown>): Promise<ApprovalView> {
+    const { edited, terms } = this.props;
+    if (edited === null) throw new Error('nobody says what the arguments are edited to');
+    const asked = await this.callUntilAsked();
+    const { callId } = asked;
+    const { code } = await this.decide({ kind: 'edit', callId, arguments: edited });
+    const expected = terms.edited?.asksAgain ? 'edited_needs_approval' : 'edited';
+    this.expect(code === expected, `the edit was answered ${code}; the promise is ${expected}`);
+    if (code !== 'edited_needs_approval') return asked;
+    const { approval } = await this.until(
+      (each) => each.approval !== null && each.approval.callId !== callId,
+    );
+    if (approval === null) throw new Error('nobody was asked about the edited arguments');
+    this.#askedAgain = this.planned(edited).plan.approval ?? null;
+    await then(approval);
+    return asked;
   }
 
   interrupt(): Promise<MessageAnswer> {
@@ -173,8 +198,8 @@ export class Scene {
   }
 
   /** As planned by whoever called it: what an attempt of this operation is told. */
-  planned() {
-    const { action, args, key, principal, hashKey } = this.props;
+  planned(args = this.props.args) {
+    const { action, key, principal, hashKey } = this.props;
     return planOperation(action, { args, key, principal, hashKey });
   }
 }

@@ -73,6 +73,8 @@ export interface Part {
   calls: Partial<Record<HandlerName, number>>;
   /** What its handlers were given, once they were. */
   input?: JsonObject;
+  /** What execute was given, the last time. */
+  executed?: JsonObject;
 }
 
 export class Scripts {
@@ -107,6 +109,7 @@ export class Scripts {
     const operationId = context.originalOperationId ?? context.operationId;
     const part = this.#partOf({ operationId, taskId: context.taskId });
     part.input ??= (name === 'lookup' ? context.input : given[0]) as JsonObject;
+    if (name === 'execute') part.executed = given[0] as JsonObject;
     const turn = (part.calls[name] ?? 0) + 1;
     part.calls[name] = turn;
     const real = (signal = context.signal): Promise<unknown> =>

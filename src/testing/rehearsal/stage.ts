@@ -19,7 +19,7 @@ import type { CleanRun } from './forge.ts';
 import { Scene } from './scene.ts';
 import { Scripts } from './scripts.ts';
 import { rehearsable, termsOf } from './terms.ts';
-import type { Terms } from './terms.ts';
+import type { EditTerms, Terms } from './terms.ts';
 
 const hasSecrets = ({ contract: { sensitive } }: Action): boolean =>
   sensitive.input.length + sensitive.output.length > 0;
@@ -44,6 +44,8 @@ export interface Cast {
   actions: readonly Action[];
   /** Absolute path of the file with the procedure's code, where one is called. */
   code?: string;
+  /** Of what an approver makes of its arguments. */
+  edited?: EditTerms;
 }
 
 export class Stage {
@@ -100,7 +102,13 @@ export class Stage {
       await holdfast.close();
       throw error;
     }
-    return new Stage(rehearsed, termsOf(given.rehearsed, approval), scripts, holdfast, hashKey);
+    return new Stage(
+      rehearsed,
+      termsOf(given.rehearsed, approval, given.edited ?? null),
+      scripts,
+      holdfast,
+      hashKey,
+    );
   }
 
   /** An operation of its own, under a contract of its own. */
@@ -109,6 +117,7 @@ export class Stage {
     key: string,
     contractOf: (contract: ActionContract) => ActionContract,
     clean: CleanRun | undefined,
+    edited: JsonObject | null = null,
   ): Scene {
     const action: Action = { ...this.#rehearsed, contract: contractOf(this.#rehearsed.contract) };
     const { attemptMs, verifyMs, settleMs } = action.contract.deadlines;
@@ -116,6 +125,7 @@ export class Stage {
       action,
       key,
       args,
+      edited,
       clean,
       terms: this.terms,
       client: this.#client(action, true),

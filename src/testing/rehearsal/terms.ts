@@ -19,6 +19,11 @@ const SETTLE_MS_MAX = 1_000;
 /** Shorter, and a busy machine would lose attempts that no scenario meant to lose. */
 const HEARTBEAT_MS = 5_000;
 
+export interface EditTerms {
+  /** S4.2: policy for them asks for more than the word of who made the edit. */
+  asksAgain: boolean;
+}
+
 /** Facts of an action. */
 export interface Terms {
   effect: ActionContract['effect'];
@@ -33,12 +38,18 @@ export interface Terms {
   cancelAttempt: ActionContract['cancelAttempt'];
   /** Who must say yes to the rehearsal's arguments (S4, S6.4); null when nobody. */
   approval: PlanApproval | null;
+  /** Of the arguments that an approver makes of the rehearsal's; null where none are given. */
+  edited: EditTerms | null;
   transactional: boolean;
   /** Retries of the rehearsal; 0 where the contract allows none. */
   retries: number;
 }
 
-export function termsOf(action: Action, approval: PlanApproval | null): Terms {
+export function termsOf(
+  action: Action,
+  approval: PlanApproval | null,
+  edited: EditTerms | null = null,
+): Terms {
   const { contract, handlers } = action;
   const { effect, onCancel, cancelAttempt, transactional, retry, rollback } = contract;
   const undoes = rollback.kind === 'inBand' || rollback.kind === 'compensate';
@@ -52,6 +63,7 @@ export function termsOf(action: Action, approval: PlanApproval | null): Terms {
     onCancel,
     cancelAttempt,
     approval,
+    edited,
     transactional,
     retries: Math.min(retry.maximumRetries, RETRIES_MAX),
   };

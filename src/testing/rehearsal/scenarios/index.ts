@@ -4,6 +4,7 @@ import { APPROVALS } from './approvals.ts';
 import { CANCELS } from './cancels.ts';
 import { CRASHES } from './crashes.ts';
 import { DELIVERIES } from './deliveries.ts';
+import { EDITS } from './edits.ts';
 import { FAILURES } from './failures.ts';
 import { INTERRUPTS } from './interrupts.ts';
 import { ROLLBACKS } from './rollbacks.ts';
@@ -17,6 +18,7 @@ export const SCENARIOS: readonly ScenarioGroup[] = [
   VERIFICATION,
   ROLLBACKS,
   APPROVALS,
+  EDITS,
   CANCELS,
   INTERRUPTS,
   DELIVERIES,
