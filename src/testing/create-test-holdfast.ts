@@ -41,6 +41,8 @@ export interface TestHoldfastOptions {
   /** False: nobody takes work until `startWorker`. Default true. */
   worker?: boolean;
   faults?: FaultPoints;
+  /** Around every activity of the worker. */
+  interceptors?: NonNullable<WorkerInterceptors['activity']>;
   /** A shared queue, for several Holdfasts that stand for several processes. Default: one of its own. */
   taskQueue?: string;
 }
@@ -111,7 +113,7 @@ async function openOn(
     alerts: options.alerts ?? { deliver: () => Promise.resolve() },
     shutdownGraceMs: 1_000,
     ...(options.faults && { faults: options.faults }),
-    temporal: { interceptors: followClock(clock) },
+    temporal: { interceptors: { activity: [followClock(clock), ...(options.interceptors ?? [])] } },
   };
   const slot = new WorkerSlot(workerOptions);
   const holdfast: TestHoldfast = {
@@ -186,17 +188,13 @@ async function rejectAfter(cleanUp: () => Promise<void>, error: unknown): Promis
 }
 
 /** Time is skipped between activities only, so each begins by asking how late it has become. */
-function followClock(clock: TestClock): WorkerInterceptors {
-  return {
-    activity: [
-      () => ({
-        inbound: {
-          async execute(input, next) {
-            await clock.sync();
-            return next(input);
-          },
-        },
-      }),
-    ],
-  };
+function followClock(clock: TestClock): NonNullable<WorkerInterceptors['activity']>[number] {
+  return () => ({
+    inbound: {
+      async execute(input, next) {
+        await clock.sync();
+        return next(input);
+      },
+    },
+  });
 }

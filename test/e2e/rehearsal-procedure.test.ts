@@ -79,8 +79,8 @@ function hold(name: string, { isWronglyUndone, isNeverUndone, needsApproval }: K
   return handlers;
 }
 
-const rehearsed = (slot: Kind = {}, only?: string): Promise<RehearsalReport> =>
-  rehearseProcedure(ship, {
+const rehearsed = (slot: Kind = {}, only?: string, name = 'ship'): Promise<RehearsalReport> =>
+  rehearseProcedure(defineProcedure({ name, description: 'Ships an order.', input }), {
     server,
     code,
     args,
@@ -116,6 +116,39 @@ describe('a procedure that keeps its promises', () => {
     const markdown = rehearsalMarkdown(report);
     expect(markdown).toContain('## Step by step');
     expect(markdown).toContain('| carrier: refused for good | slot | hold_slot | rolled_back | 1 | 1 |');
+  });
+});
+
+describe('what a procedure asks people', () => {
+  test('[S6.6] [S4.2] [S4.4] rejected, or decided by nobody: what was committed is undone, newest first', async () => {
+    const report = await rehearsed({}, 'approval', 'ship_signed');
+    expect(report.broken).toEqual([]);
+    const ends = report.scenarios.map(({ scenario, end, effects, undone }) => [
+      scenario,
+      end,
+      effects,
+      undone,
+    ]);
+    expect(ends).toEqual([
+      ['nothing goes wrong', 'completed', 3, 0],
+      ['sign: the approval is rejected', 'failed, rolled back', 2, 2],
+      ['sign: nobody decides in time', 'failed, rolled back', 2, 2],
+    ]);
+  });
+
+  test('[S6.6] [S4.2] an undo that does nothing is found where the approval after its step is refused', async () => {
+    const report = await rehearsed({ isNeverUndone: true }, 'approval', 'ship_signed');
+    expect(found(report)).toEqual(['sign: the approval is rejected', 'sign: nobody decides in time']);
+    expect(report.broken[0]).toContain('step slot: to be undone, and the target counts 1 standing');
+  });
+
+  test('[S6.6] [S4.2] a procedure that goes on after a refusal is named', async () => {
+    const report = await rehearsed({}, 'approval', 'ship_anyway');
+    expect(report.notes).toContain(
+      'sign: the approval is rejected: carrier began all the same; see that this is meant.',
+    );
+    const signed = await rehearsed({}, 'the approval is rejected', 'ship_signed');
+    expect(signed.notes).toHaveLength(1);
   });
 });
 

@@ -73,6 +73,8 @@ export interface Part {
   calls: Partial<Record<HandlerName, number>>;
   /** What its handlers were given, once they were. */
   input?: JsonObject;
+  /** How soon a person's gate in a procedure expires; absent: as its policy says. */
+  expiresInMs?: number;
   /** What execute was given, the last time. */
   executed?: JsonObject;
 }
@@ -102,6 +104,11 @@ export class Scripts {
       (...given: unknown[]) => this.#call(name as HandlerName, handler as Handler, handlers, given),
     ]);
     return Object.freeze(Object.fromEntries(wrapped) as AnyHandlers);
+  }
+
+  /** S4.4: a gate's policy comes with the call, and its expiry with the script. */
+  expiryOf(place: Pick<FaultPlace, 'operationId' | 'taskId'>): number | undefined {
+    return this.#tasks.has(place.taskId) ? this.#partOf(place).expiresInMs : undefined;
   }
 
   #call(name: HandlerName, handler: Handler, owner: AnyHandlers, given: unknown[]): Promise<unknown> {

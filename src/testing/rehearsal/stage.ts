@@ -5,11 +5,15 @@
  * ledger and Temporal are never touched: what is real is the target.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { ActivityInterceptors } from '@temporalio/worker';
 import type { Kysely } from 'kysely';
 import { deriveHmacKey, HoldfastClient, parseEncryptionKeys } from '../../client/index.ts';
 import type { ActionContract } from '../../contract/define-action.ts';
 import { HoldfastError } from '../../contract/error.ts';
+import { operationIdOf } from '../../contract/ids.ts';
 import type { Action } from '../../contract/implement-action.ts';
+import type { StepRequest } from '../../task/activity-api.ts';
+import { APPROVAL_ACTION } from '../../task/approval.ts';
 import type { JsonObject } from '../../task/json.ts';
 import type { PlanApproval } from '../../task/plan.ts';
 import { createTestHoldfast } from '../create-test-holdfast.ts';
@@ -23,6 +27,23 @@ import type { EditTerms, Terms } from './terms.ts';
 
 const hasSecrets = ({ contract: { sensitive } }: Action): boolean =>
   sensitive.input.length + sensitive.output.length > 0;
+
+/** An approval that a procedure's code asks for expires as soon as the script of its step says. */
+function soonExpired(scripts: Pick<Scripts, 'expiryOf'>): () => ActivityInterceptors {
+  const expiring = (request: unknown): unknown => {
+    const { start, taskId } = request as Partial<StepRequest>;
+    if (start?.action !== APPROVAL_ACTION || taskId === undefined) return request;
+    const { principal, action, key, args } = start;
+    const operationId = operationIdOf(principal.tenant, action, key);
+    const expiresIn = scripts.expiryOf({ operationId, taskId });
+    if (expiresIn === undefined) return request;
+    const policy = { ...(args as { policy?: JsonObject }).policy, expiresIn };
+    return { ...(request as StepRequest), start: { ...start, args: { ...(args as JsonObject), policy } } };
+  };
+  return () => ({
+    inbound: { execute: (input, next) => next({ ...input, args: input.args.map(expiring) }) },
+  });
+}
 
 /** What a task may take beyond its own deadlines, on a busy machine. */
 const PATIENCE_MS = 60_000;
@@ -89,6 +110,7 @@ export class Stage {
       ...(given.code !== undefined && { procedures: { contracts: [rehearsed], code: given.code } }),
       worker: false,
       faults: scripts.faults,
+      interceptors: [soonExpired(scripts)],
       // A running server's client has no key for this rehearsal's secrets.
       server: isSecret ? 'local' : (options.server ?? 'local'),
       ...(options.store !== undefined && { store: options.store }),

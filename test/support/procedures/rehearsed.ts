@@ -8,3 +8,24 @@ export const ship = procedure<readonly Action[], { order: string }>('ship', asyn
   await p.step('slot', 'hold_slot', { order });
   return p.step('carrier', 'book_carrier', { order });
 });
+
+/** Somebody signs before the carrier is booked. */
+export const shipSigned = procedure<readonly Action[], { order: string }>(
+  'ship_signed',
+  async (p, { order }) => {
+    await p.step('funds', 'hold_funds', { order });
+    await p.step('slot', 'hold_slot', { order });
+    await p.approve('sign', { view: { order }, roles: ['signer'], expiresIn: '30d' });
+    return p.step('carrier', 'book_carrier', { order });
+  },
+);
+
+/** Takes a refusal for consent. */
+export const shipAnyway = procedure<readonly Action[], { order: string }>(
+  'ship_anyway',
+  async (p, { order }) => {
+    await p.step('funds', 'hold_funds', { order });
+    await p.approve('sign', { view: { order }, roles: ['signer'], expiresIn: '30d' }).catch(() => undefined);
+    return p.step('carrier', 'book_carrier', { order });
+  },
+);

@@ -1,5 +1,6 @@
 /** Plays one scenario of a procedure and asks each step's target what took place; again when the rehearsal is over. */
 import type { TaskAnswer } from '../../../client/task-client.ts';
+import { APPROVAL_ACTION } from '../../../task/approval.ts';
 import type { JsonObject } from '../../../task/json.ts';
 import { endOf } from '../endings.ts';
 import type { Oracle } from '../oracle.ts';
@@ -7,7 +8,7 @@ import type { ScenarioReport, StepReport } from '../report.ts';
 import type { Stage } from '../stage.ts';
 import type { Course, CourseStep } from './course.ts';
 import { brokenByProcedure } from './laws.ts';
-import type { ProcedureScenario } from './procedure-scenario.ts';
+import type { AskedStep, ProcedureScenario } from './procedure-scenario.ts';
 import { ProcedureScene } from './procedure-scene.ts';
 
 /** How the targets count, by action; null for what changes nothing. */
@@ -26,6 +27,9 @@ export interface ProcedurePerformance {
 export interface PlayedProcedure {
   report: ScenarioReport;
   course: Course;
+  asked: AskedStep[];
+  /** Of the steps that came after what was refused, those that began all the same. */
+  goesOn: string[];
   recount(): Promise<ScenarioReport>;
 }
 
@@ -44,7 +48,26 @@ export async function performProcedure(performance: ProcedurePerformance): Promi
   const answer = await played(scenario, scene);
   const durationMs = Date.now() - startedAt;
   const { report, course } = await judged(performance, scene, answer, durationMs);
-  return { report, course, recount: () => recounted(performance, scene, answer, report) };
+  const asked = askedIn(scene, course);
+  const goesOn = steps.filter(
+    ({ after, ...step }) =>
+      after.some((before) => scene.says.has(before)) &&
+      scene.partOf(scene.operationIdOf(step)).calls.execute !== undefined,
+  );
+  return {
+    report,
+    course,
+    asked,
+    goesOn: goesOn.map(({ step }) => step),
+    recount: () => recounted(performance, scene, answer, report),
+  };
+}
+
+function askedIn({ asked }: ProcedureScene, { steps }: Course): AskedStep[] {
+  return steps.flatMap((step) => {
+    const onExpiry = asked.get(step.step);
+    return onExpiry === undefined ? [] : [{ ...step, isGate: step.action === APPROVAL_ACTION, onExpiry }];
+  });
 }
 
 async function played(scenario: ProcedureScenario, scene: ProcedureScene): Promise<TaskAnswer | null> {

@@ -1,10 +1,12 @@
 /** One run of a procedure on stage: its steps under their scripts, the people it asks, and what was seen of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeadline } from '../../../client/engine-error.ts';
-import type { TaskAnswer, TaskDetail } from '../../../client/task-client.ts';
+import type { ApprovalView, TaskAnswer, TaskDetail } from '../../../client/task-client.ts';
 import { operationIdOf, rollbackOperationId } from '../../../contract/ids.ts';
+import { stepOfCallId } from '../../../task/approval.ts';
 import { isTerminal } from '../../../task/outcome.ts';
 import type { TaskEffect } from '../../../task/outcome.ts';
+import type { Principal } from '../../../task/plan.ts';
 import { yesTo } from '../people.ts';
 import type { Scene } from '../scene.ts';
 import type { Part, Script } from '../scripts.ts';
@@ -26,10 +28,20 @@ export interface StepSaid {
   effect: TaskEffect | null;
 }
 
+const approverOf = ({ tenant }: Principal, { roles }: ApprovalView, number: number): Principal => ({
+  tenant,
+  subject: `rehearsal-approver-${number}`,
+  roles,
+});
+
 export class ProcedureScene {
   readonly scene: Scene;
   /** Steps in the order in which their rollback was first called. */
   readonly undone: string[] = [];
+  /** What people do who are asked about a step; those of no other say yes. */
+  readonly says = new Map<string, 'no' | 'nothing'>();
+  /** Whom it asked about which step, and what follows where nobody answers. */
+  readonly asked = new Map<string, ApprovalView['onExpiry']>();
   readonly #stage: Stage;
   readonly #known = new Map<string, string>();
   readonly #parts = new Map<string, Part>();
@@ -77,12 +89,12 @@ export class ProcedureScene {
     return this.scene.call();
   }
 
-  /** Until it has ended or is in need of a person; whoever is asked for an approval says yes. */
+  /** Until it has ended or is in need of a person; whoever is asked for an approval says yes, unless told otherwise. */
   async wait(): Promise<TaskAnswer> {
     for (let asked = 0; asked < ASKED_MAX; asked += 1) {
       const answer = await this.scene.wait();
       if (answer.status !== 'awaiting_approval') return answer;
-      await this.#approve(answer);
+      await this.#answer(answer);
     }
     throw new Error(`it asked for more than ${ASKED_MAX} approvals`);
   }
@@ -92,7 +104,7 @@ export class ProcedureScene {
     for (;;) {
       const detail = await this.scene.until((each) => isSo(each) || each.status === 'awaiting_approval');
       if (isSo(detail) || isTerminal(detail.status)) return detail;
-      await this.#approve(detail);
+      await this.#answer(detail);
       await sleep(LOOK_MS);
     }
   }
@@ -110,12 +122,30 @@ export class ProcedureScene {
     }
   }
 
-  async #approve(answer: TaskAnswer): Promise<void> {
+  async #answer(answer: TaskAnswer): Promise<void> {
     const { client, principal } = this.scene.props;
     const asked = answer.approval ?? (await client.detail(this.scene.taskId, principal)).approval;
     if (!asked) return;
+    const { callId } = asked;
+    const step = stepOfCallId(callId);
+    this.asked.set(step, asked.onExpiry);
+    switch (this.says.get(step)) {
+      case undefined:
+        return this.#approve(asked);
+      case 'no': {
+        const by = approverOf(principal, asked, 1);
+        await client.decide(this.scene.taskId, by, { kind: 'reject', callId, reason: 'rehearsed' });
+        return;
+      }
+      case 'nothing':
+        await this.scene.until(({ approval }) => approval?.callId !== callId);
+    }
+  }
+
+  async #approve(asked: ApprovalView): Promise<void> {
+    const { client, principal } = this.scene.props;
     for (let number = asked.approvedBy.length + 1; number <= asked.quorum; number += 1) {
-      const by = { tenant: principal.tenant, subject: `rehearsal-approver-${number}`, roles: asked.roles };
+      const by = approverOf(principal, asked, number);
       const { accepted, code, message } = await client.decide(this.scene.taskId, by, yesTo(asked));
       if (!accepted && code !== 'already_decided')
         throw new Error(

@@ -71,7 +71,7 @@ export async function rehearseProcedure(
     };
     const first = await play(clean, []);
     const isClean = first.report.end === END.completed;
-    const scenarios = isClean ? scenariosOf(knownSteps(first.course, actions)) : [];
+    const scenarios = isClean ? scenariosOf(knownSteps(first.course, actions), first.asked) : [];
     const chosen = scenarios.filter(
       ({ group, name }) => only === undefined || `${group} ${name}`.includes(only),
     );
@@ -91,6 +91,9 @@ export async function rehearseProcedure(
     return await reported(stage, procedure, request.args, reports, {
       startedAt,
       course: first.course,
+      goingOn: [...played].flatMap(([{ name }, { goesOn }]) =>
+        goesOn.map((step) => `${name}: ${step} began all the same; see that this is meant.`),
+      ),
       skipped: left.map(({ group, name }) => ({ group, scenario: name, reason: 'left out by `only`' })),
     });
   } finally {
@@ -125,7 +128,12 @@ async function reported(
   { contract }: Action,
   args: JsonObject,
   scenarios: ScenarioReport[],
-  { startedAt, course, skipped }: Pick<RehearsalReport, 'skipped'> & { startedAt: number; course: Course },
+  {
+    startedAt,
+    course,
+    skipped,
+    goingOn,
+  }: Pick<RehearsalReport, 'skipped'> & { startedAt: number; course: Course; goingOn: string[] },
 ): Promise<RehearsalReport> {
   const broken = scenarios.flatMap(({ scenario, broken: promises }) =>
     promises.map((promise) => `${scenario}: ${promise}`),
@@ -143,7 +151,10 @@ async function reported(
     broken,
     scenarios,
     skipped,
-    notes: ['Only the steps that the clean run took were rehearsed: branches it did not take were not.'],
+    notes: [
+      'Only the steps that the clean run took were rehearsed: branches it did not take were not.',
+      ...goingOn,
+    ],
     startedAt: new Date(startedAt).toISOString(),
     durationMs: Date.now() - startedAt,
     node: process.version,

@@ -12,7 +12,11 @@ import { afterDone, afterNothing, withRetry } from '../scenarios/doubt.ts';
 import { POINTS } from '../scenarios/points.ts';
 import { crashOnceAt, onceAt } from '../scripts.ts';
 import type { Script } from '../scripts.ts';
-import type { KnownStep, ProcedureScenario } from './procedure-scenario.ts';
+import type { CourseStep } from './course.ts';
+import type { AskedStep, KnownStep, ProcedureScenario } from './procedure-scenario.ts';
+
+/** Soon enough to be waited for. */
+const EXPIRES_IN_MS = 1_000;
 
 const no = (): Promise<never> => Promise.reject(ActionFailure.permanent('rehearsed: refused'));
 const refused: Script = { execute: no };
@@ -33,11 +37,15 @@ const failedAfter = (steps: readonly KnownStep[]): End[] => [
 const cancelledAfter = (steps: readonly KnownStep[]): End[] =>
   undoingEnds(steps, END.cancelled, END.cancelledAndUndone);
 
-export function scenariosOf(steps: readonly KnownStep[]): ProcedureScenario[] {
+export function scenariosOf(
+  steps: readonly KnownStep[],
+  asked: readonly AskedStep[] = [],
+): ProcedureScenario[] {
   return [
     ...steps.flatMap((step) => crashes(step)),
     ...steps.flatMap((step) => failures(step, before(step, steps))),
     ...undoing(steps),
+    ...asked.flatMap((each) => approvals(each, before(each, steps))),
     ...steps.flatMap((step) => cancels(step, before(step, steps))),
     ...steps.map((step) => interrupt(step, steps)),
     ...deliveries,
@@ -45,8 +53,36 @@ export function scenariosOf(steps: readonly KnownStep[]): ProcedureScenario[] {
 }
 
 /** Steps that may stand when this one ends: all that had not begun after it. */
-function before(step: KnownStep, steps: readonly KnownStep[]): KnownStep[] {
-  return steps.filter((each) => each !== step && !each.after.includes(step.step));
+function before(step: CourseStep, steps: readonly KnownStep[]): KnownStep[] {
+  return steps.filter((each) => each.step !== step.step && !each.after.includes(step.step));
+}
+
+/** Somebody says no, or nobody says anything until it is too late: what was committed before is undone (S4.2, S4.4). */
+function approvals(
+  { step, isGate, action, onExpiry }: AskedStep,
+  standing: KnownStep[],
+): ProcedureScenario[] {
+  const refusedHow = (
+    name: string,
+    rules: string[],
+    says: 'no' | 'nothing',
+    allowed: readonly End[],
+  ): ProcedureScenario => ({
+    group: 'approval',
+    name: `${step}: ${name}`,
+    rules: ['S6.3', ...rules],
+    scripts: (scene) => {
+      scene.says.set(step, says);
+      if (says === 'nothing') scene.partOf(scene.operationIdOf({ step, action })).expiresInMs = EXPIRES_IN_MS;
+      return {};
+    },
+    allowed,
+  });
+  const rejected = refusedHow('the approval is rejected', ['S4.2'], 'no', failedAfter(standing));
+  // An action's own policy keeps its expiry; reminded or escalated, an approval stays open.
+  if (!isGate || (onExpiry !== 'deny' && onExpiry !== 'halt')) return [rejected];
+  const allowed = onExpiry === 'deny' ? failedAfter(standing) : [END.person];
+  return [rejected, refusedHow('nobody decides in time', ['S4.4'], 'nothing', allowed)];
 }
 
 const crashes = ({ step, terms }: KnownStep): ProcedureScenario[] =>
