@@ -30,11 +30,13 @@ export function handleFor(
     more: { decision?: true } = {},
   ): Promise<unknown> => {
     if (isStopped(run.state)) return never();
-    const problem = misnamed(stepId, prefix) ?? tooMany(run);
+    const problem = misnamed(stepId, prefix);
     if (problem !== null) return Promise.reject(problem);
     const given = plain(args);
     const fingerprint = fingerprintOf(given);
     const { step: name, known } = run.items.ask(prefix + stepId);
+    const excess = known ? null : tooMany(run);
+    if (excess !== null) return Promise.reject(excess);
     if (known) mustBe(run, known, { kind: 'step', action, fingerprint });
     else run.begin(name, { action, args: given, ...more }, fingerprint);
     return run.items.wait(name);
@@ -63,9 +65,9 @@ function sleep(run: ProcedureRun, prefix: string, duration: unknown): Promise<un
     return Promise.reject(
       new TypeError(`p.sleep takes '30s', '24h' or milliseconds, not ${String(duration)}`),
     );
-  const problem = tooMany(run);
-  if (problem !== null) return Promise.reject(problem);
   const { step, known } = run.items.ask(`${prefix}sleep`);
+  const excess = known ? null : tooMany(run);
+  if (excess !== null) return Promise.reject(excess);
   if (known) mustBe(run, known, { kind: 'sleep', action: '', fingerprint: '' });
   else run.sleep(step, ms);
   return run.items.wait(step);
@@ -80,11 +82,13 @@ function child(
   given: JsonObject,
 ): Promise<unknown> {
   if (isStopped(run.state)) return never();
-  const problem = misnamed(childId, prefix) ?? tooMany(run);
+  const problem = misnamed(childId, prefix);
   if (problem !== null) return Promise.reject(problem);
   const input = plain(given);
   const fingerprint = fingerprintOf(input);
   const { step, known } = run.items.ask(prefix + childId);
+  const excess = known ? null : tooMany(run);
+  if (excess !== null) return Promise.reject(excess);
   if (known) mustBe(run, known, { kind: 'child', action: code.procedure, fingerprint });
   else run.journal.append({ type: 'child_started', data: { step, procedure: code.procedure, fingerprint } });
   const isOnRecord = known !== undefined && known.order !== null;
@@ -156,8 +160,15 @@ function misnamed(stepId: unknown, prefix: string): TypeError | null {
   );
 }
 
+/** What is on record was begun, and is told again whatever has come after it. */
 function tooMany(run: ProcedureRun): StepFailed | null {
   const { itemsMax } = PROCEDURE_LIMITS;
+  if (run.isFull())
+    return new StepFailed('procedure', 'procedure_failed', {
+      code: 'procedure_too_large',
+      message:
+        'What the procedure has on record is more than a history takes: give its steps less, or restart more often (`return p.restart(input)`). This step was not begun.',
+    });
   if (run.state.items.length < itemsMax) return null;
   return new StepFailed('procedure', 'procedure_failed', {
     code: 'procedure_too_long',

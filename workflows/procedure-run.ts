@@ -21,16 +21,17 @@ import { returnedEnd, stoppedEnd, viewOf } from '../src/task/procedure-view.ts';
 import type { AlertDue, TaskState } from '../src/task/state.ts';
 import { outcomeOf, statusOf } from '../src/task/view.ts';
 import { handOver } from './decisions.ts';
-import { isHistoryLong } from './history.ts';
 import { ProcedureInbox } from './procedure-inbox.ts';
 import { ProcedureItems } from './procedure-items.ts';
 import { ProcedureJournal } from './procedure-journal.ts';
 import type { ProcedureJournalSnapshot } from './procedure-journal.ts';
 import { ProcedureLedger } from './procedure-ledger.ts';
+import { ProcedureRecord, slimItems, slimStep } from './procedure-record.ts';
 import { watchProcedureSla } from './procedure-sla.ts';
 import { ProcedureStep } from './procedure-step.ts';
 import type { StepSnapshot } from './procedure-step.ts';
 import { NOTES_PENDING_MAX } from './task-loop.ts';
+import type { LoopTerms } from './task-loop.ts';
 
 export interface ProcedureSnapshot {
   journal: ProcedureJournalSnapshot;
@@ -44,6 +45,8 @@ export class ProcedureRun {
   /** Of those that are under way, have an effect, or were begun in this run. */
   readonly steps = new Map<string, ProcedureStep>();
   readonly #inbox: ProcedureInbox;
+  readonly #record: ProcedureRecord;
+  readonly #terms: Pick<LoopTerms, 'showInInbox' | 'isDue'>;
   readonly #ledger: ProcedureLedger;
   #underWay = 0;
   #defect: { error: unknown } | null = null;
@@ -54,9 +57,11 @@ export class ProcedureRun {
     const journals = () => [...this.steps.values()].map(({ journal }) => journal);
     this.#inbox = new ProcedureInbox(carried?.isInInbox ?? false, journals, () => this.view());
     this.#ledger = new ProcedureLedger(this.journal, () => this.#plan());
+    this.#record = new ProcedureRecord(this);
+    this.#terms = { showInInbox: this.#inbox.show, isDue: this.isDue };
     for (const [name, step] of Object.entries(carried?.steps ?? {}))
-      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#inbox.show));
-    const isHeld = (): boolean => isStopped(this.state) || this.state.interrupted || isHistoryLong();
+      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#terms));
+    const isHeld = (): boolean => isStopped(this.state) || this.state.interrupted || this.isDue();
     this.items = new ProcedureItems(() => this.state, isHeld, this.fail);
   }
 
@@ -86,7 +91,15 @@ export class ProcedureRun {
       watchProcedureSla(this).catch(this.fail);
   }
 
-  readonly recordAlert = (alert: AlertDue): Promise<boolean> => this.#record(alert);
+  readonly recordAlert = (alert: AlertDue): Promise<boolean> => this.#note(alert);
+
+  /** The run is to continue as new. */
+  readonly isDue = (): boolean => this.#record.isDue();
+
+  /** Nothing more may begin. */
+  isFull(): boolean {
+    return this.#record.isFull();
+  }
 
   begin(step: string, start: Omit<StepStart, 'key' | 'principal' | 'parent'>, fingerprint: string): void {
     const plan = this.#plan();
@@ -99,7 +112,7 @@ export class ProcedureRun {
       principal: plan.principal,
       parent: plan.operationId,
     };
-    const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#inbox.show);
+    const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#terms);
     this.steps.set(step, begun);
     if (interrupted) begun.journal.append({ type: 'interrupted', data: { by: 'procedure' } });
     for (const decision of early) handOver(begun.journal, decision);
@@ -188,18 +201,21 @@ export class ProcedureRun {
   snapshot(): ProcedureSnapshot {
     // One that ended as the history grew long has not been told yet: the next run tells it.
     const kept = [...this.steps.values()].filter((step) => !this.#isTold(step) || step.outcomeMatters);
+    const [journal, isInInbox] = [this.journal.snapshot(), this.#inbox.isIn];
+    const steps = kept.map((step) => [step.name, step.snapshot()] as const);
+    if (!this.#record.isSlim()) return { journal, steps: Object.fromEntries(steps), isInInbox };
     return {
-      journal: this.journal.snapshot(),
-      steps: Object.fromEntries(kept.map((step) => [step.name, step.snapshot()])),
-      isInInbox: this.#inbox.isIn,
+      journal: { ...journal, state: slimItems(journal.state) },
+      steps: Object.fromEntries(steps.map(([name, step]) => [name, slimStep(step)])),
+      isInInbox,
     };
   }
 
   async #flush(): Promise<void> {
-    if (this.state.plan !== null) await this.#record();
+    if (this.state.plan !== null) await this.#note();
   }
 
-  async #record(alert?: AlertDue): Promise<boolean> {
+  async #note(alert?: AlertDue): Promise<boolean> {
     this.#underWay += 1;
     const isTaken = await this.#ledger.record(alert).finally(() => (this.#underWay -= 1));
     if (!isTaken) await this.#ledger.pause();
@@ -224,7 +240,7 @@ export class ProcedureRun {
   }
 
   #waitOut({ step, until }: Item): void {
-    const isLeft = (): boolean => isStopped(this.state) || isHistoryLong();
+    const isLeft = (): boolean => isStopped(this.state) || this.isDue();
     condition(isLeft, Math.max(1, (until ?? 0) - Date.now()))
       .then((wasLeft) => {
         if (wasLeft && Date.now() < (until ?? 0)) return;
@@ -240,7 +256,7 @@ export class ProcedureRun {
   }
 
   #isAtRest(): boolean {
-    return isHistoryLong() && this.#underWay === 0 && !this.items.isTelling;
+    return this.isDue() && this.#underWay === 0 && !this.items.isTelling;
   }
 
   async #until(isDue: () => boolean, timeoutMs?: number): Promise<boolean> {

@@ -29,7 +29,7 @@ export class ProcedureStep {
     name: string,
     begun: StepSnapshot | { start: StepStart; ordinal: number },
     owner: ProcedureJournal,
-    showInInbox: LoopTerms['showInInbox'],
+    terms: Pick<LoopTerms, 'showInInbox' | 'isDue'>,
   ) {
     this.name = name;
     this.#start = begun.start;
@@ -52,7 +52,7 @@ export class ProcedureStep {
           );
     const input = 'journal' in begun ? begun.input : begun.start.args;
     this.run = new TaskRun(this.journal, input, { step: begun.start });
-    this.#loop = new TaskLoop(this.journal, this.run, { showInInbox, isOver: () => this.isFinished });
+    this.#loop = new TaskLoop(this.journal, this.run, { ...terms, isOver: () => this.isFinished });
   }
 
   get state(): TaskState {

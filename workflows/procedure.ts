@@ -18,6 +18,7 @@ import type { AnyCode } from './procedure-handle.ts';
 import { answerProcedureMessages, requestCancel } from './procedure-messages.ts';
 import { ProcedureRun } from './procedure-run.ts';
 import type { ProcedureSnapshot } from './procedure-run.ts';
+import { isRecordBounded } from './procedure-record.ts';
 import { watchCancellation } from './requests.ts';
 import { ledgerActivities } from './steps.ts';
 
@@ -177,8 +178,9 @@ class Pass {
     const { plan, ordinal } = run.state;
     if (plan === null) throw new Error('a procedure continues as new once it is planned');
     const carried = run.snapshot();
-    if (JSON.stringify(carried).length > PROCEDURE_LIMITS.carriedCharsMax && !isStopped(run.state)) {
-      const message = `What the procedure has on record exceeds ${PROCEDURE_LIMITS.carriedCharsMax} characters: give its steps less, or restart more often.`;
+    const isLarge = JSON.stringify(carried).length > PROCEDURE_LIMITS.carriedBytesMax;
+    if (isLarge && !isStopped(run.state) && !isRecordBounded()) {
+      const message = `What the procedure has on record exceeds ${PROCEDURE_LIMITS.carriedBytesMax} characters: give its steps less, or restart more often.`;
       const error = { code: 'procedure_too_large', message };
       run.journal.append({ type: 'procedure_failed', data: { cause: 'procedure_failed', error } });
     }

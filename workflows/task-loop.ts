@@ -18,6 +18,8 @@ export interface LoopTerms {
   showInInbox(journal: Journal, isWaiting: boolean): void;
   /** Whether the loop is over although the decider is not: a step that waits for what its procedure makes of it. */
   isOver?(journal: Journal): boolean;
+  /** Whether the run is to continue as new; default: its history is long. */
+  isDue?(): boolean;
 }
 
 export class TaskLoop {
@@ -31,11 +33,13 @@ export class TaskLoop {
     this.#terms = terms;
   }
 
+  readonly #isDue = (): boolean => this.#terms.isDue?.() ?? isHistoryLong();
+
   /** `rest`: the history is long and nothing of this task is under way; go on after continuing as new. */
   async untilOver(): Promise<'over' | 'rest'> {
     if (mayMissSla(this.#journal.state)) void watchSla(this.#journal, this.#run);
     for (;;) {
-      if (isHistoryLong()) return 'rest';
+      if (this.#isDue()) return 'rest';
       const verdict = decide(this.#journal.state, Date.now());
       if (verdict.do === 'nothing') return 'over';
       if (verdict.do === 'end' && this.#terms.isOver?.(this.#journal)) {
@@ -51,7 +55,9 @@ export class TaskLoop {
   /** Nothing to wait for: undefined. */
   #carryOut(verdict: Exclude<Verdict, { do: 'nothing' }>): Promise<void> | undefined {
     if (!isAside(verdict)) this.#terms.showInInbox(this.#journal, isPersonAwaited(verdict));
-    return verdict.do === 'wait' ? waitUntil(this.#journal, verdict.until) : this.#run.carryOut(verdict);
+    return verdict.do === 'wait'
+      ? waitUntil(this.#journal, verdict.until, this.#isDue)
+      : this.#run.carryOut(verdict);
   }
 }
 
@@ -87,9 +93,9 @@ export function pendingNotes({ state, pendingCount }: Journal): number {
 }
 
 /** Until the clock reads `until`, a message changed the state, or messages have filled the history. */
-async function waitUntil(journal: Journal, until: number | null): Promise<void> {
+async function waitUntil(journal: Journal, until: number | null, isDue: () => boolean): Promise<void> {
   const { seq } = journal.state;
-  const isOver = (): boolean => journal.state.seq !== seq || isHistoryLong();
+  const isOver = (): boolean => journal.state.seq !== seq || isDue();
   if (until === null) await condition(isOver);
   else await condition(isOver, Math.max(1, until - Date.now()));
 }

@@ -26,12 +26,13 @@ export const LIMITS = {
     beyond:
       'the procedure fails with `procedure_too_long` and is rolled back; `p.restart` begins a new count',
   },
-  procedureCarriedCharsMax: {
-    value: PROCEDURE_LIMITS.carriedCharsMax,
-    unit: 'characters of JSON',
-    what: 'Arguments, results and plans that a procedure keeps on record',
-    why: 'They cross continue-as-new in one payload.',
-    beyond: 'the procedure fails with `procedure_too_large` and is rolled back',
+  procedureCarriedBytesMax: {
+    value: PROCEDURE_LIMITS.carriedBytesMax,
+    unit: 'bytes of JSON',
+    what: 'Arguments, results and plans of a procedure whose run continues as new',
+    why: 'They cross it in one payload, and Temporal refuses payloads above 2 MB.',
+    beyond:
+      'its history grows on, up to 36 MiB with what undoing it will write; then the next step is refused before it begins (`procedure_too_large`), and the procedure is rolled back unless its code catches that. `p.restart` begins anew',
   },
   stepIdLengthMax: {
     value: PROCEDURE_LIMITS.stepIdLengthMax,

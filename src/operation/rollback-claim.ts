@@ -8,6 +8,7 @@ import type { RollbackOutcome, TaskEnd } from '../task/outcome.ts';
 import { askLookup, lookupKindOf } from './asking.ts';
 import { claimMsOf } from './attempt.ts';
 import { isRecallable, keepOutput, recallValue } from './keep-result.ts';
+import { alertOf } from './record.ts';
 import type { RollbackAttempt } from './undo.ts';
 
 type Claimed =
@@ -15,7 +16,7 @@ type Claimed =
 
 export async function claimRollback(
   attempt: RollbackAttempt,
-  transitions: Pick<Transitions, 'claimRollback'>,
+  transitions: Pick<Transitions, 'claimRollback' | 'appendAudit'>,
 ): Promise<Claimed> {
   const { plan, taskId, ordinal, attempt: number, reason, journal } = attempt.request;
   const answer = await transitions.claimRollback({
@@ -42,17 +43,31 @@ export async function claimRollback(
     };
     return { kind: 'refused', outcome: { kind: 'retry', failure } };
   }
-  const outcome: RollbackOutcome =
-    answer.kind === 'done' ? { kind: 'rolledBack', ...remainsOf(answer.row) } : closedOutcome(answer.row);
-  return { kind: 'refused', outcome };
+  if (answer.kind === 'done')
+    return { kind: 'refused', outcome: { kind: 'rolledBack', ...remainsOf(answer.row) } };
+  return { kind: 'refused', outcome: await closedOutcome(attempt, transitions, answer.row) };
 }
 
-/** What an effect that is not to be undone any more stands for. A committed one stands, be it a step of a procedure. */
-function closedOutcome(row: OperationRow): RollbackOutcome {
+/**
+ * What an effect that is not to be undone any more stands for. No later attempt would find it otherwise, be its end
+ * recorded or its row in another state: a person is told.
+ */
+async function closedOutcome(
+  attempt: RollbackAttempt,
+  { appendAudit }: Pick<Transitions, 'appendAudit'>,
+  row: OperationRow,
+): Promise<RollbackOutcome> {
   if (row.state === 'rolled_back') return { kind: 'rolledBack' };
   if (row.state === 'attention')
     return { kind: 'attention', failure: row.failure ?? cannot('No reason was recorded.') };
-  return { kind: 'fenceStale', rowAttempt: row.attempt };
+  const failure = cannot(
+    `The ledger allows no rollback any more: the operation is ${row.state}${row.end ? ' and has ended' : ''}.`,
+  );
+  const alert = alertOf(attempt, 'rollback_failed', `The effect could not be undone: ${failure.message}`);
+  const { operationId, principal } = attempt.plan;
+  const { taskId } = attempt.request;
+  await appendAudit({ taskId, operationId, tenant: principal.tenant, notes: [], alert });
+  return { kind: 'attention', failure };
 }
 
 function remainsOf(row: OperationRow): { remains?: string } {

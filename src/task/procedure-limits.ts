@@ -2,8 +2,8 @@
 export const PROCEDURE_LIMITS = {
   /** Steps, sleeps and children of one pass through its code, until it restarts. */
   itemsMax: 2_000,
-  /** Results, arguments and plans that cross continue-as-new, as JSON. */
-  carriedCharsMax: 1_048_576,
+  /** Results, arguments and plans that cross continue-as-new, as JSON in UTF-8. */
+  carriedBytesMax: 1_048_576,
   /** A stepId. */
   stepIdLengthMax: 64,
   /** A step's whole name: its stepId behind those of the children it is in. */

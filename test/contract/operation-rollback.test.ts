@@ -12,6 +12,7 @@ import {
   verified,
 } from '../../src/contract/handlers.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
+import { resolveOperation } from '../../src/operation/resolve-operation.ts';
 import type { FaultPoint } from '../../src/operation/faults.ts';
 import { deferred } from '../support/deferred.ts';
 import { Operation, STORES, honestLookup } from '../support/operation-rig.ts';
@@ -122,21 +123,29 @@ describe.each(STORES)('a rollback on $kind', ({ open }) => {
     expect(await operation.rollback()).toEqual({ kind: 'rolledBack', remains: 'a fee of 2' });
   });
 
-  test('[S6.2] of a step that stands with its end on record is not told as done', async () => {
+  test.each([
+    ['by itself', {}],
+    ['in a transaction', { transactional: true }],
+  ])('[S6.2] [S3.5] of an effect whose end is on record ends with a person, %s', async (_name, changed) => {
     const operation = await committed({}, { plan: { onCancel: 'keep' } });
-    const ofStep = new Proxy(ledger, {
-      get(target, name) {
-        if (name !== 'claimRollback') return Reflect.get(target, name) as unknown;
-        return async (request: Parameters<Ledger['claimRollback']>[0]) => {
-          const answer = await target.claimRollback(request);
-          const row = { ...(await operation.row()), parentOperationId: 'op_procedure' };
-          return answer.kind === 'closed' ? { ...answer, row } : answer;
-        };
-      },
-    });
-    expect(await operation.rollback({}, { ledger: ofStep })).toMatchObject({ kind: 'fenceStale' });
+    expect((await operation.row()).end).toMatchObject({ status: 'completed', effect: 'applied' });
+    const plan = { ...operation.plan, ...changed };
+    for (const final of [false, true]) {
+      const outcome = await operation.rollback({ plan, reason: 'cancelled', final });
+      expect(outcome).toMatchObject({ kind: 'attention', failure: { code: 'rollback_failed' } });
+    }
     expect(operation.effects).toBe(1);
-    expect(operation.target.undone.get(operation.operationId)).toBeUndefined();
+    expect(undone(operation)).toBe(0);
+    const alerts = await ledger.alerts({ tenant: operation.plan.principal.tenant, taskId: operation.taskId });
+    expect(alerts[0]).toMatchObject({ type: 'rollback_failed' });
+    // What the person says changes nothing of the row: its own end is what the task ends with.
+    const { taskId, ordinal, attempts } = operation;
+    const about = 'rollback' as const;
+    const request = { plan, taskId, ordinal, attempt: attempts + 1, about, end: null, journal: [] };
+    const resolution = { as: 'applied', by: 'bob' } as const;
+    expect(await resolveOperation({ ledger }, { ...request, resolution })).toMatchObject({
+      end: { status: 'completed', effect: 'applied' },
+    });
   });
 
   test('[S6.2] that fails is tried again, whatever is known of it', async () => {
