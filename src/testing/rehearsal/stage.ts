@@ -38,7 +38,7 @@ function soonExpired(scripts: Pick<Scripts, 'expiryOf'>): () => ActivityIntercep
     const expiresIn = scripts.expiryOf({ operationId, taskId });
     if (expiresIn === undefined) return request;
     const policy = { ...(args as { policy?: JsonObject }).policy, expiresIn };
-    return { ...(request as StepRequest), start: { ...start, args: { ...(args), policy } } };
+    return { ...(request as StepRequest), start: { ...start, args: { ...args, policy } } };
   };
   return () => ({
     inbound: { execute: (input, next) => next({ ...input, args: input.args.map(expiring) }) },
