@@ -27,6 +27,8 @@ export interface RequestOptions {
   onProgress?: (params: { progress: number; total?: number; message?: string }) => void;
   /** What comes over this request as a subscription. */
   onNotification?: (notification: WireNotification) => void;
+  /** HTTP: besides the transport's own, which they never replace. */
+  headers?: Readonly<Record<string, string>>;
 }
 
 export interface Dispatch {
@@ -45,10 +47,10 @@ interface Pending {
   options: RequestOptions;
 }
 
-/** `closesToCancel`: 2026-07-28 over HTTP. */
+/** `closesToCancel`: 2026-07-28 over HTTP. `inSession`: 2025-11-25 over HTTP, whose server may have forgotten the session. */
 export function createDispatch(
   transport: Transport,
-  { closesToCancel }: { closesToCancel: boolean },
+  { closesToCancel, inSession = false }: { closesToCancel: boolean; inSession?: boolean },
 ): Dispatch {
   const prefix = `hf-${randomUUID()}-`;
   const pending = new Map<string, Pending>();
@@ -89,7 +91,9 @@ export function createDispatch(
         pending.set(id, { settle, options });
         if (signal.aborted) return settle({ kind: 'cancelled' });
         signal.addEventListener('abort', cancel, { once: true });
-        send(transport, { id, method, params: withToken(params, id, options) }, stream.signal, settle);
+        const { headers } = options;
+        const sending = { requestSignal: stream.signal, ...(headers && { headers }) };
+        send(transport, { id, method, params: withToken(params, id, options) }, sending, settle, inSession);
       }),
   };
 }
@@ -108,14 +112,15 @@ function receive(message: WireMessage, pending: ReadonlyMap<string, Pending>, pr
 function send(
   transport: Transport,
   request: { id: string; method: string; params: JsonObject },
-  requestSignal: AbortSignal,
+  options: { requestSignal: AbortSignal; headers?: Readonly<Record<string, string>> },
   settle: (reply: Reply) => void,
+  inSession: boolean,
 ): void {
   const onRequestStreamEnd = () => settle(lost('the response stream ended without the response'));
   const message = { jsonrpc: '2.0' as const, ...request };
   Promise.resolve()
-    .then(() => transport.send(message, { requestSignal, onRequestStreamEnd }))
-    .catch((error: unknown) => settle(replyOfSendError(error)));
+    .then(() => transport.send(message, { ...options, onRequestStreamEnd }))
+    .catch((error: unknown) => settle(replyOfSendError(error, inSession)));
 }
 
 interface WireMessage {

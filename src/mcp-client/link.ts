@@ -9,7 +9,7 @@ import {
   PROTOCOL_VERSION_META_KEY,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import type { ClientCapabilities, Transport } from '@modelcontextprotocol/client';
+import type { ClientCapabilities, ServerCapabilities, Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
 import type { TaskEnabledSession } from '@modelcontextprotocol/ext-tasks/client';
@@ -19,22 +19,28 @@ import { ActionFailure } from '../contract/handlers.ts';
 import type { JsonObject } from '../task/json.ts';
 import { NEVER } from '../contract/clock.ts';
 import { createDispatch } from './dispatch.ts';
-import type { RequestOptions } from './dispatch.ts';
+import type { Dispatch, RequestOptions } from './dispatch.ts';
 import type { FailedRequest, Reply } from './reply.ts';
 
 /** Where the server is. `open` is for transports with OAuth, proxies and the like: it makes a new one each time. */
 export type ServerAddress =
-  | { url: string | URL; headers?: Readonly<Record<string, string>> }
+  | { url: string | URL; headers?: Readonly<Record<string, string>>; answerBytesMax?: number }
   | { command: string; args?: string[]; env?: Record<string, string>; cwd?: string }
   | { open: () => Transport };
 
 export interface LinkOptions {
   server: ServerAddress;
   info: { name: string; version: string };
-  /** Forms are answered by this program (`task.answer`). */
-  answersInput: boolean;
+  /** Forms are answered by this program (`task.answer`); `with tasks`: not those of 2025-11-25, which come in mid-call. */
+  answersInput: boolean | 'with tasks';
   /** How long the handshake may take. */
   openMs: number;
+  /** How much of that the server may take to say whether it speaks 2026-07-28. Default: all of it. */
+  probeMs?: number;
+  /** The server is known not to speak 2026-07-28, and is not asked. */
+  isLegacy?: boolean;
+  /** False: tasks are read by plain requests; the session reads the server's tools when it is made. Default: true. */
+  hasTaskSession?: boolean;
 }
 
 export interface Link {
@@ -46,6 +52,8 @@ export interface Link {
   readonly between: 'nothing' | 'session' | 'pipe';
   /** Null: the server does not speak the Tasks extension; its tools `task_get` and the like are used. */
   readonly tasks: TaskEnabledSession | null;
+  /** As the server told them; undefined where it told none. */
+  readonly capabilities?: ServerCapabilities | undefined;
   readonly isOpen: boolean;
   readonly heard: number;
   nextId(): string;
@@ -68,12 +76,16 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     extensions: { [TASKS_EXTENSION_ID_V2]: {} },
     ...(options.answersInput && { elicitation: {} }),
   };
+  const { elicitation: _elicitation, ...withoutForms } = capabilities;
   const client = new Client(options.info, {
-    capabilities,
-    versionNegotiation: { mode: 'auto', probe: { timeoutMs: options.openMs } },
+    // What 2025's `initialize` declares; 2026 declares with each request.
+    capabilities: options.answersInput === true ? capabilities : withoutForms,
+    versionNegotiation: options.isLegacy
+      ? { mode: 'legacy' }
+      : { mode: 'auto', probe: { timeoutMs: options.probeMs ?? options.openMs } },
   });
   // 2025 asks in the midst of a call; left open there, the question comes back with the task (M3.1).
-  if (options.answersInput)
+  if (options.answersInput === true)
     client.setRequestHandler('elicitation/create', () => Promise.resolve({ action: 'cancel' }));
   const transport = openTransport(options.server);
   try {
@@ -82,19 +94,22 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     await client.close().catch(() => undefined);
     throw error;
   }
-  return linkOver(client, transport, options.info, capabilities);
+  return linkOver(client, transport, options, capabilities);
 }
 
 function linkOver(
   client: Client,
   transport: Transport,
-  info: LinkOptions['info'],
+  { info, hasTaskSession = true }: LinkOptions,
   capabilities: ClientCapabilities,
 ): Link {
   const era = client.getProtocolEra() === 'modern' ? 'modern' : 'legacy';
   const isHttp = transport.hasPerRequestStream === true;
   const between = !isHttp ? 'pipe' : era === 'modern' ? 'nothing' : 'session';
-  const dispatch = createDispatch(transport, { closesToCancel: between === 'nothing' });
+  const dispatch = createDispatch(transport, {
+    closesToCancel: between === 'nothing',
+    inSession: between === 'session',
+  });
   const framing = {
     protocolVersion: client.getNegotiatedProtocolVersion() ?? '',
     clientInfo: info,
@@ -111,24 +126,15 @@ function linkOver(
     return { ...params, _meta: { ...meta, ...envelope } };
   };
   const hasTasks =
-    era === 'modern' && client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION_ID_V2] !== undefined;
-  const tasks = hasTasks
-    ? createTaskSessionFromClient(client, {
-        endpointId: 'holdfast/mcp-client',
-        v2RequestFraming: framing,
-        // The session has framed it.
-        rawDispatch: async (request, { signal } = {}) => {
-          const { method, params } = request as { method: string; params: JsonObject };
-          const reply = await dispatch.request(method, params, { signal: signal ?? NEVER });
-          if (reply.kind === 'result' || reply.kind === 'error') return reply as never;
-          throw new RequestFailed(reply);
-        },
-      })
-    : null;
+    hasTaskSession &&
+    era === 'modern' &&
+    client.getServerCapabilities()?.extensions?.[TASKS_EXTENSION_ID_V2] !== undefined;
+  const tasks = hasTasks ? taskSession(client, dispatch, framing) : null;
   return {
     era,
     between,
     tasks,
+    capabilities: client.getServerCapabilities(),
     get isOpen() {
       return dispatch.isOpen;
     },
@@ -144,12 +150,30 @@ function linkOver(
   };
 }
 
+function taskSession(
+  client: Client,
+  dispatch: Dispatch,
+  framing: { protocolVersion: string; clientInfo: LinkOptions['info']; clientCapabilities: JsonObject },
+): TaskEnabledSession {
+  return createTaskSessionFromClient(client, {
+    endpointId: 'holdfast/mcp-client',
+    v2RequestFraming: framing,
+    // The session has framed it.
+    rawDispatch: async (request, { signal } = {}) => {
+      const { method, params } = request as { method: string; params: JsonObject };
+      const reply = await dispatch.request(method, params, { signal: signal ?? NEVER });
+      if (reply.kind === 'result' || reply.kind === 'error') return reply as never;
+      throw new RequestFailed(reply);
+    },
+  });
+}
+
 function openTransport(server: ServerAddress): Transport {
   if ('open' in server) return server.open();
   if ('command' in server) return new StdioClientTransport({ ...server, stderr: 'inherit' });
   return new StreamableHTTPClientTransport(new URL(server.url), {
     requestInit: { headers: { ...server.headers } },
-    fetch: fetchHearingLater,
+    fetch: (url, init) => fetchHearingLater(url, init, server.answerBytesMax),
     // No `Last-Event-ID` (M6.3): a broken stream is a lost request.
     reconnectionOptions: {
       maxRetries: 0,
@@ -161,10 +185,32 @@ function openTransport(server: ServerAddress): Transport {
 }
 
 /** The transport keeps no headers of a refusal; `Retry-After` is one that counts. */
-async function fetchHearingLater(url: string | URL, init?: RequestInit): Promise<Response> {
+async function fetchHearingLater(
+  url: string | URL,
+  init?: RequestInit,
+  bytesMax = Number.POSITIVE_INFINITY,
+): Promise<Response> {
   const response = await fetch(url, init);
   const failure = fetchFailure(response);
-  if (failure?.kind !== 'rateLimited') return response;
+  if (failure?.kind !== 'rateLimited')
+    return init?.method === 'POST' ? bounded(response, bytesMax) : response;
   await response.body?.cancel();
   throw new ActionFailure(failure);
+}
+
+/** Its body breaks off beyond the bound, as one of a lost connection does. */
+function bounded(response: Response, bytesMax: number): Response {
+  if (response.body === null || bytesMax === Number.POSITIVE_INFINITY) return response;
+  let bytes = 0;
+  const body = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        bytes += chunk.byteLength;
+        if (bytes > bytesMax) controller.error(new Error(`the response is larger than ${bytesMax} bytes`));
+        else controller.enqueue(chunk);
+      },
+    }),
+  );
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers });
 }

@@ -30,17 +30,19 @@ export const lost = (message: string): FailedRequest => ({ kind: 'failure', fail
 
 /**
  * The reply that an error of the transport's `send` stands for. Nothing but a refused connection, an unknown name, an
- * unconnected transport or the server's own word proves that nothing was begun.
+ * unconnected transport or the server's own word proves that nothing was begun. `inSession`: the request named a session of
+ * 2025-11-25, so that a 404 is about that session.
  */
-export function replyOfSendError(error: unknown): Reply {
+export function replyOfSendError(error: unknown, inSession = false): Reply {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof UnauthorizedError) return { kind: 'failure', failure: 'refused', message };
   if (error instanceof SdkError && error.code === SdkErrorCode.NotConnected)
     return { kind: 'failure', failure: 'not_sent', message };
   const http = httpErrorOf(error);
-  if (http !== null) return replyOfHttpError(http, message);
+  if (http !== null) return replyOfHttpError(http, message, inSession);
   const failure = classifyFailure(error);
-  if (failure.kind === 'notApplied') return { kind: 'failure', failure: 'not_sent', message };
+  if (failure.kind === 'notApplied')
+    return { kind: 'failure', failure: 'not_sent', message: failure.message };
   if (failure.kind === 'rateLimited') {
     const { retryAfterMs } = failure;
     return {
@@ -50,7 +52,7 @@ export function replyOfSendError(error: unknown): Reply {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     };
   }
-  return lost(message);
+  return lost(failure.message);
 }
 
 interface HttpError {
@@ -58,12 +60,15 @@ interface HttpError {
   text: string;
 }
 
-function replyOfHttpError({ status, text }: HttpError, message: string): Reply {
+function replyOfHttpError({ status, text }: HttpError, message: string, inSession: boolean): Reply {
   if (status === 429) return { kind: 'failure', failure: 'told_later', message };
   const error = rpcErrorIn(text);
-  // 2025's sessions: the server knows this one no more, and read no further.
-  if (status === 404 && error?.code === SESSION_NOT_FOUND)
-    return { kind: 'failure', failure: 'not_sent', message };
+  // 2025's sessions: the server knows this one no more, and read no further. Servers that were written before the
+  // status was agreed on say 400 and, in words, why.
+  const isForgotten =
+    (status === 404 && (inSession || error?.code === SESSION_NOT_FOUND)) ||
+    (status === 400 && inSession && /\bsession\b/i.test(text));
+  if (isForgotten) return { kind: 'failure', failure: 'not_sent', message };
   if (status >= 400 && status < 500 && error !== null) return { kind: 'error', error };
   const isRefusal = status >= 400 && status < 500 && !AFTER_ALL.has(status);
   return { kind: 'failure', failure: isRefusal ? 'refused' : 'lost', message };

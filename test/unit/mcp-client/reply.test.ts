@@ -32,6 +32,14 @@ it.each([
   expect(replyOfSendError(error)).toMatchObject({ kind: 'failure', failure });
 });
 
+it.each([
+  ['404, whatever its words', http(404, rpc(-32_600)), 'not_sent'],
+  ['400 in words about the session', http(400, rpc(-32_000, { why: 'No valid session ID' })), 'not_sent'],
+  ['400 for a text', http(400, 'bad'), 'refused'],
+] as const)('in a session of 2025, %s proves: %s [S5.1] [M8.3]', (_what, error, failure) => {
+  expect(replyOfSendError(error, true)).toMatchObject({ kind: 'failure', failure });
+});
+
 it('a JSON-RPC error under 4xx is the server’s answer, and Retry-After its own word [M6.3]', () => {
   expect(replyOfSendError(http(400, rpc(-32_020)))).toMatchObject({
     kind: 'error',
