@@ -23,6 +23,15 @@ export function taskNotFound(): HoldfastError {
   return new HoldfastError('task_not_found', 'There is no task of that id that you may see.');
 }
 
+/** A read by key: nobody can tell a call that was never made from one that has not arrived. */
+export function nothingUnderKey(): HoldfastError {
+  return new HoldfastError(
+    'task_not_found',
+    'Nothing is reserved under this key for this tool just now. A call under it may still be on its way.',
+    { details: { by: 'idempotencyKey' } },
+  );
+}
+
 export function isCode(error: unknown, code: HoldfastError['code']): boolean {
   return error instanceof HoldfastError && error.code === code;
 }

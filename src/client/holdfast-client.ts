@@ -26,6 +26,7 @@ import { Starter } from './starter.ts';
 import type {
   DecisionAnswer,
   DecisionInput,
+  FindRequest,
   InboxEntry,
   MessageAnswer,
   ResolutionInput,
@@ -91,6 +92,10 @@ export class HoldfastClient implements TaskClient {
 
   async get(taskId: string, principal: Principal): Promise<TaskAnswer> {
     return this.#answer((await this.#reader.read(taskId, principal.tenant)).facts);
+  }
+
+  async find({ action, key, principal }: FindRequest): Promise<TaskAnswer> {
+    return this.#answer((await this.#reader.find(action, key, principal.tenant)).facts);
   }
 
   async detail(taskId: string, principal: Principal): Promise<TaskDetail> {

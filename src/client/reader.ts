@@ -7,11 +7,12 @@
  * 3. Once a row has an end, every read says that end.
  * 4. A task the engine closed from outside is settled by whoever notices first (S3.8).
  */
+import { operationIdOf, taskIdOf } from '../contract/ids.ts';
 import type { AuditEntry, OperationRow } from '../ledger/ledger.ts';
 import { endedWith } from '../task/ends.ts';
 import type { TaskEnd } from '../task/outcome.ts';
 import type { TaskState } from '../task/state.ts';
-import { isCode, taskNotFound } from './client-deps.ts';
+import { isCode, nothingUnderKey, taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { EngineRecord, EngineSight } from './engine.ts';
 import { withLateCancel } from './late-cancel.ts';
@@ -51,6 +52,20 @@ export class Reader {
   /** `fresh`: ask the engine even where the row already has the answer. Throws `task_not_found`. */
   async read(taskId: string, tenant: string, options: { fresh?: boolean } = {}): Promise<Reading> {
     return this.#read(taskId, tenant, options.fresh ?? false, FOLLOW_MAX);
+  }
+
+  /**
+   * The task that a call under this key has begun; the operation's id holds the tenant, so another's is not there. Throws
+   * `task_not_found`, and `ledger_unavailable` since only the row says which run of the key is the latest.
+   */
+  async find(action: string, key: string, tenant: string): Promise<Reading> {
+    const operationId = operationIdOf(tenant, action, key);
+    const row = await this.#deps.ledger.find(operationId);
+    if (row !== null) return this.read(row.taskId, tenant);
+    // The engine may remember a task that a restored ledger does not.
+    return this.read(taskIdOf(operationId, 1), tenant).catch((error: unknown) => {
+      throw isCode(error, 'task_not_found') ? nothingUnderKey() : error;
+    });
   }
 
   /** The row, if this tenant may see it: null when there is none or the ledger can't be read. */

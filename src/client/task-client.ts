@@ -24,6 +24,8 @@ export interface StartRequest {
   attach?: boolean;
 }
 
+export type FindRequest = Pick<StartRequest, 'action' | 'principal'> & { key: string };
+
 /** A `TaskOutcome` with its result resolved (references fetched from the ledger). */
 export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
   /** S7.1: nothing begins until somebody resumes it. */
@@ -67,6 +69,11 @@ export interface TaskClient {
   start(request: StartRequest): Promise<TaskAnswer>;
   /** Throws `task_not_found` for unknown and foreign ids alike (M2.6). */
   get(taskId: string, principal: Principal): Promise<TaskAnswer>;
+  /**
+   * The task of a call whose answer never came, by its key. Throws `task_not_found` where nothing is reserved under the key
+   * at this moment; a call may still be on its way then.
+   */
+  find(request: FindRequest): Promise<TaskAnswer>;
   detail(taskId: string, principal: Principal): Promise<TaskDetail>;
   /** Until the task ended, needs a person, or `timeoutMs` passed; answers the state then. Aborting the signal only ends the wait. */
   wait(

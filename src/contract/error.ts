@@ -153,9 +153,10 @@ export const ERROR_CODES = {
     action: 'List them (`holdfast rules --all`); check the id and the tenant.',
   },
   task_not_found: {
-    meaning: 'No task of that id that this principal may see.',
+    meaning: 'No task of that id, or begun under that key so far, that this principal may see.',
     retryable: false,
-    action: 'Check the id and the tenant.',
+    action:
+      'Check the id, or tool and key, and the tenant. Asked for by key: a call may still be on its way.',
   },
   too_many_listens: {
     meaning: 'As many listens are open for this principal in this gateway as may be.',

@@ -1,7 +1,7 @@
 /** M3.2: `task_get`, `task_wait`, `task_cancel` and `task_answer`, for clients without the Tasks extension. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { DecisionAnswer } from '../client/task-client.ts';
+import type { DecisionAnswer, TaskAnswer } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { pointerOf } from '../contract/pointer.ts';
 import { EFFECT_META } from '../contract/wire-names.ts';
@@ -30,7 +30,21 @@ const taskId = z.string().min(1).describe('The taskId that an earlier call answe
 
 function schemas(longestWaitSeconds: number) {
   return {
-    task_get: z.strictObject({ taskId }),
+    task_get: z.strictObject({
+      taskId: taskId.optional(),
+      tool: z
+        .string()
+        .min(1)
+        .max(255)
+        .optional()
+        .describe('In place of taskId, with idempotencyKey: the tool that was called.'),
+      idempotencyKey: z
+        .string()
+        .min(1)
+        .max(255)
+        .optional()
+        .describe('In place of taskId, with tool: the key of a call whose answer never came.'),
+    }),
     task_wait: z.strictObject({
       taskId,
       timeoutSeconds: z
@@ -63,7 +77,7 @@ function schemas(longestWaitSeconds: number) {
 
 const DESCRIPTIONS: Record<TaskToolName, string> = {
   task_get:
-    'Reads a task that an earlier call started: its result if it ended, else where it stands. Changes nothing.',
+    'Reads a task that an earlier call started: its result if it ended, else where it stands. Changes nothing. By taskId, or by tool and idempotencyKey for a call whose answer never came; when nothing is found then, the call may still be on its way.',
   task_wait:
     'Waits for a task that an earlier call started and answers its result, or where it stands when the time is over.',
   task_cancel:
@@ -89,8 +103,8 @@ export function createTaskTools(parts: WaitParts): TaskTools {
       const args = argumentsOf(given, caller);
       switch (name) {
         case 'task_get': {
-          const input = parse(schema.task_get, args);
-          return toolResult(await client.get(input.taskId, caller.principal), caller.principal);
+          const known = await readTask(client, parse(schema.task_get, args), caller.principal);
+          return toolResult(known, caller.principal);
         }
         case 'task_wait': {
           const input = parse(schema.task_wait, args);
@@ -110,6 +124,23 @@ export function createTaskTools(parts: WaitParts): TaskTools {
       }
     },
   };
+}
+
+interface ReadInput {
+  taskId?: string | undefined;
+  tool?: string | undefined;
+  idempotencyKey?: string | undefined;
+}
+
+function readTask(
+  client: WaitParts['client'],
+  { taskId: id, tool, idempotencyKey: key }: ReadInput,
+  principal: Principal,
+): Promise<TaskAnswer> {
+  if (id !== undefined && tool === undefined && key === undefined) return client.get(id, principal);
+  if (id === undefined && tool !== undefined && key !== undefined)
+    return client.find({ action: tool, key, principal });
+  throw misfit([{ path: '', message: 'give either taskId, or tool and idempotencyKey together' }]);
 }
 
 function listedTaskTool(name: TaskToolName, inputSchema: JsonObject): ListedTool {
@@ -185,12 +216,12 @@ function decisionResult(
 function parse<T>(schema: z.ZodType<T>, args: JsonObject): T {
   const parsed = schema.safeParse(args);
   if (parsed.success) return parsed.data;
-  const issues = parsed.error.issues.map(({ path, message }) => ({ path: pointerOf(path), message }));
-  throw new HoldfastError(
-    'invalid_arguments',
-    `The arguments do not fit: ${issues.map((each) => `${each.path} ${each.message}`).join('; ')}.`,
-    {
-      details: { issues },
-    },
-  );
+  throw misfit(parsed.error.issues.map(({ path, message }) => ({ path: pointerOf(path), message })));
+}
+
+function misfit(issues: { path: string; message: string }[]): HoldfastError {
+  const told = issues.map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
+  return new HoldfastError('invalid_arguments', `The arguments do not fit: ${told}.`, {
+    details: { issues },
+  });
 }

@@ -36,6 +36,11 @@ export const MCP_CLIENT_LIMITS = {
     unit: 'requests',
     what: 'M6.3: repeats of a request that may have been carried out; what never left is not counted. Beyond: `unknown`.',
   },
+  findMs: {
+    value: 5_000,
+    unit: 'ms',
+    what: 'M6.3: how long after its loss an unsafe call is looked for under its key while the server finds nothing; a server that is away is waited for until the maximum. Beyond: `unknown`.',
+  },
   pollMs: {
     value: 1_000,
     unit: 'ms',

@@ -138,7 +138,7 @@ export class McpClient {
     const terms = toolTerms(published.tool, this.#configured(tool));
     const { resume, onProgress } = options;
     const key = keyOf(terms, args, options.key);
-    const call: ToolCall = { tool, args: structuredClone(args), terms, key };
+    const call: ToolCall = { tool, args: structuredClone(args), terms, ...key };
     return callTool(
       this.#parts,
       { ...call, ...(resume && { resume }), ...(onProgress && { onProgress }) },
@@ -239,10 +239,15 @@ export class McpClient {
 }
 
 /** The caller's, beside the arguments or among them; else one for this call. */
-function keyOf({ key }: ToolTerms, args: JsonObject, given: string | undefined): string | null {
-  if (key === null) return null;
+function keyOf(
+  { key }: ToolTerms,
+  args: JsonObject,
+  given: string | undefined,
+): Pick<ToolCall, 'key' | 'isOwnKey'> {
+  if (key === null) return { key: null };
   const among = args[key.in === 'argument' ? key.name : KEY_ARGUMENT];
-  return given ?? (typeof among === 'string' ? among : randomUUID());
+  const callers = given ?? (typeof among === 'string' ? among : undefined);
+  return callers === undefined ? { key: randomUUID(), isOwnKey: true } : { key: callers };
 }
 
 /** Nothing was called yet. */

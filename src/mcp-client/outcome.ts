@@ -239,8 +239,10 @@ export const askForTask = (taskId: string): string =>
   `Do not call again. Ask for task ${taskId}: read it here, or with \`holdfast task show ${taskId}\`.`;
 
 export const askForKey = (tool: string, key: string | null): string =>
-  `Do not call again. No task is known; a person must look whether ${tool} took effect` +
-  `${key === null ? '' : ` under key ${JSON.stringify(key)}`}: at the target itself, or among \`holdfast task list --action ${tool}\`.`;
+  key === null
+    ? `Do not call again. No task is known; a person must look at the target itself whether ${tool} took effect.`
+    : `Do not call again. No task of ${tool} was found under key ${JSON.stringify(key)} so far, and the call may still be on its way: ` +
+      'ask again later (`holdfast task show --tool … --key …`), or look at the target itself.';
 
 export function errorOfRpc(error: unknown): CallError {
   const { message = 'no message', data } = (error ?? {}) as { message?: unknown; data?: unknown };

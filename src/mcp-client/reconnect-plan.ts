@@ -7,11 +7,11 @@
  * 3. A watch is restored with what it still waits for, and each of its tasks is read after the stream stands, since
  *    what happened in between was told to nobody.
  */
-import type { EffectClass } from '../task/plan.ts';
 import { retryVerdict } from './retry-matrix.ts';
+import type { SentCall } from './retry-matrix.ts';
 
 export type UnderWay =
-  | { kind: 'call'; effect: EffectClass; canCarryKey: boolean; taskId: string | null }
+  | ({ kind: 'call' } & SentCall)
   | { kind: 'tools' }
   | { kind: 'read'; taskId: string }
   | { kind: 'cancel'; taskId: string }
@@ -26,6 +26,8 @@ export type ReconnectStep =
   | { do: 'cancel_again'; taskId: string }
   /** After the read: only if the task still asks for it. */
   | { do: 'answer_if_asked'; taskId: string }
+  /** By tool and key. Found, it is read like any other; else the call is reported unknown. */
+  | { do: 'find_task' }
   | { do: 'report_unknown' };
 
 export function planAfterLoss(underWay: UnderWay): ReconnectStep[] {
@@ -65,6 +67,8 @@ function planForCall(call: Extract<UnderWay, { kind: 'call' }>): ReconnectStep[]
       return [{ do: 'call_again', sameKey: true }];
     case 'read_task':
       return [{ do: 'read_task', taskId: call.taskId as string }];
+    case 'find_task':
+      return [{ do: 'find_task' }];
     case 'unknown':
     case 'refused':
       return [{ do: 'report_unknown' }];

@@ -9,6 +9,7 @@ const VERDICTS: Readonly<Record<RetryVerdict, string>> = {
   again_new_id: 'again, new request id',
   again_same_key: 'again, new request id, same key and arguments',
   read_task: 'never again; the task is read',
+  find_task: 'never again; the task is looked for under its key, else `unknown`',
   refused: '`failed`, effect `none`',
   unknown: 'never again; `unknown`, and whom to ask',
 };
@@ -22,10 +23,11 @@ export function retryTable(): string {
   return table(['class', ...situations.map((situation) => SITUATIONS[situation])], rows);
 }
 
-const call = (effect: EffectClass, taskId: string | null): UnderWay => ({
+const call = (effect: EffectClass, taskId: string | null, isHoldfasts = true): UnderWay => ({
   kind: 'call',
   effect,
   canCarryKey: effect !== 'safe',
+  canBeFound: effect !== 'safe' && isHoldfasts,
   taskId,
 });
 
@@ -34,7 +36,12 @@ const KINDS: readonly [what: string, underWay: UnderWay, authority: string][] = 
   ['a `safe` call', call('safe', null), 'the new answer'],
   ['a `conditional` call', call('conditional', null), 'the ledger behind the key: same key, same task'],
   ['a call whose task is known', call('unsafe', 'T'), '`tasks/get`, or the tool `task_get`'],
-  ['an `unsafe` call, no task known', call('unsafe', null), 'the target, asked by a person'],
+  [
+    'an `unsafe` call of a Holdfast gateway, no task known',
+    call('unsafe', null),
+    'the ledger behind the key, asked with `task_get`',
+  ],
+  ['an `unsafe` call elsewhere', call('unsafe', null, false), 'the target, asked by a person'],
   ['the list of tools', { kind: 'tools' }, '`tools/list`'],
   ['a read of a task', { kind: 'read', taskId: 'T' }, '`tasks/get`, or `task_get`'],
   ['a cancel of a task', { kind: 'cancel', taskId: 'T' }, 'the task, read until it has ended'],
@@ -72,6 +79,8 @@ function stepWords(step: ReconnectStep): string {
       return `cancel ${step.taskId} again`;
     case 'answer_if_asked':
       return 'answer again if it still asks';
+    case 'find_task':
+      return 'look for its task by tool and key; then read it, or where none is found `unknown`';
     case 'report_unknown':
       return 'nothing is sent: `unknown`';
     default:

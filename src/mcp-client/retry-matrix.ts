@@ -28,6 +28,8 @@ export type RetryVerdict =
   | 'again_same_key'
   /** Never again: the task is read until it says how it ended. */
   | 'read_task'
+  /** Never again: its task is looked for under its key, and then read. */
+  | 'find_task'
   | 'refused'
   /** Never again, and there is nothing to read: a person or the target must be asked. */
   | 'unknown';
@@ -59,17 +61,23 @@ export const RETRY_MATRIX: Readonly<Record<EffectClass, Readonly<Record<Situatio
     not_sent: 'again_new_id',
     told_later: 'again_new_id',
     refused: 'refused',
-    lost: 'unknown',
+    lost: 'find_task',
     lost_with_task: 'read_task',
   },
 };
 
-/** `canCarryKey`: the tool takes an idempotency key. Without one nobody could deduplicate a conditional call. */
-export function retryVerdict(
-  call: { effect: EffectClass; canCarryKey: boolean; taskId: string | null },
-  failure: RequestFailure,
-): RetryVerdict {
+export interface SentCall {
+  effect: EffectClass;
+  /** The tool takes an idempotency key. Without one nobody could deduplicate a conditional call. */
+  canCarryKey: boolean;
+  /** The server tells of tasks by key: a Holdfast gateway, of its own tools. */
+  canBeFound: boolean;
+  taskId: string | null;
+}
+
+export function retryVerdict(call: SentCall, failure: RequestFailure): RetryVerdict {
   const effect = call.effect === 'conditional' && !call.canCarryKey ? 'unsafe' : call.effect;
   const situation = failure === 'lost' && call.taskId !== null ? 'lost_with_task' : failure;
-  return RETRY_MATRIX[effect][situation];
+  const verdict = RETRY_MATRIX[effect][situation];
+  return verdict === 'find_task' && !call.canBeFound ? 'unknown' : verdict;
 }

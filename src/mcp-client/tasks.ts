@@ -31,7 +31,10 @@ export class TaskRequestRefused extends Error {
 export type Read = { kind: 'reading'; reading: TaskReading } | { kind: 'refused'; error: CallError } | Over;
 
 export async function readTask(parts: ClientParts, taskId: string, span: Span): Promise<Read> {
-  const reply = await repeat(parts, span, (link, options) => sendRead(link, taskId, options));
+  return readOf(await repeat(parts, span, (link, options) => sendRead(link, taskId, options)), taskId);
+}
+
+function readOf(reply: Repeated, taskId: string): Read {
   switch (reply.kind) {
     case 'over':
       return reply;
@@ -42,6 +45,22 @@ export async function readTask(parts: ClientParts, taskId: string, span: Span): 
     case 'result':
       return readingOf(reply.result, taskId);
   }
+}
+
+/**
+ * Reads by the key of a call that was lost. A tool in any case: the extension knows tasks by id alone, and a gateway takes
+ * `task_get` from its clients too.
+ */
+export async function findTask(
+  parts: ClientParts,
+  { tool, key }: { tool: string; key: string },
+  span: Span,
+): Promise<Read> {
+  const params = { name: 'task_get', arguments: { tool, idempotencyKey: key } };
+  return readOf(
+    await repeat(parts, span, (link, options) => link.request('tools/call', params, options)),
+    '',
+  );
 }
 
 /** A result of `tasks/get`, or of the tool `task_get`. */

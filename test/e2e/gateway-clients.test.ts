@@ -182,9 +182,17 @@ describe.each(transports)('over %s', (transport) => {
       expect((await client.callTool('task_get', { taskId: 'task_other' })).structuredContent).toMatchObject({
         error: { code: 'task_not_found' },
       });
-      expect((await client.callTool('task_get', {})).structuredContent).toMatchObject({
-        error: { code: 'invalid_arguments' },
-      });
+      for (const neither of [{}, { tool: 'transfer' }, { taskId, tool: 'transfer', idempotencyKey: 'k' }])
+        expect((await client.callTool('task_get', neither)).structuredContent).toMatchObject({
+          error: { code: 'invalid_arguments' },
+        });
+      const keyed = await client.callTool('transfer', { to: 'ann', amount: 7, idempotencyKey: 'order-7' });
+      const byKey = { tool: 'transfer', idempotencyKey: 'order-7' };
+      const found = await client.callTool('task_get', byKey);
+      expect(taskOf(found).taskId).toBe(taskOf(keyed).taskId);
+      expect(
+        (await client.callTool('task_get', { ...byKey, idempotencyKey: 'order-8' })).structuredContent,
+      ).toMatchObject({ error: { code: 'task_not_found' } });
     });
   });
 });

@@ -5,6 +5,7 @@
 import type {
   DecisionAnswer,
   DecisionInput,
+  FindRequest,
   InboxEntry,
   MessageAnswer,
   StartRequest,
@@ -137,6 +138,16 @@ export class HandDrivenTaskClient implements TaskClient {
     this.reads += 1;
     await this.#gate('get');
     return this.#visible(taskId, principal).answer;
+  }
+
+  async find({ action, key, principal }: FindRequest): Promise<TaskAnswer> {
+    await this.#gate('get');
+    const found = [...this.#tasks.values()].findLast(
+      ({ tenant, request }) =>
+        tenant === principal.tenant && request.action === action && request.key === key,
+    );
+    if (found === undefined) throw new HoldfastError('task_not_found', 'Nothing is reserved under this key.');
+    return found.answer;
   }
 
   async wait(

@@ -100,14 +100,28 @@ async function listWaiting(
 
 type Group = CommandSite['program'];
 
+async function shownTask(
+  client: HoldfastClient,
+  principal: Principal,
+  id: string | undefined,
+  { tool, key }: { tool?: string; key?: string },
+): Promise<string> {
+  if (id !== undefined && tool === undefined && key === undefined) return id;
+  if (id !== undefined || tool === undefined || key === undefined)
+    throw new InvalidArgumentError('Give either an id, or --tool and --key together.');
+  return (await client.find({ action: tool, key, principal })).taskId;
+}
+
 function addShow({ run }: CommandSite, task: Group): void {
   task
-    .command('show <id>')
+    .command('show [id]')
     .description('what was checked, sent, verified, retried and undone, and when')
+    .option('--tool <name>', 'in place of the id, with --key: the tool that was called')
+    .option('--key <key>', 'the idempotency key of that call')
     .action(
-      run(async (report, options, id: string) =>
+      run(async (report, options, id: string | undefined, given: { tool?: string; key?: string }) =>
         withSession(options, async ({ client, principal }) => {
-          const detail = await client.detail(id, principal);
+          const detail = await client.detail(await shownTask(client, principal, id, given), principal);
           report.answer(detailJson(detail), (terminal) => writeTimeline(terminal, detail));
           return EXIT.done;
         }),

@@ -12,6 +12,7 @@ const underWay: fc.Arbitrary<UnderWay> = fc.oneof(
     kind: fc.constant('call' as const),
     effect: fc.constantFrom('safe' as const, 'conditional' as const, 'unsafe' as const),
     canCarryKey: fc.boolean(),
+    canBeFound: fc.boolean(),
     taskId: fc.option(taskId),
   }),
   fc.record({ kind: fc.constantFrom('read' as const, 'cancel' as const, 'answer' as const), taskId }),
@@ -37,7 +38,7 @@ it('restores the whole filter once and then reads each of its tasks; a call is s
     else if (each.effect === 'safe') expect(step).toEqual({ do: 'call_again', sameKey: false });
     else if (each.effect === 'conditional' && each.canCarryKey)
       expect(step).toEqual({ do: 'call_again', sameKey: true });
-    else expect(step).toEqual({ do: 'report_unknown' });
+    else expect(step).toEqual({ do: each.canBeFound ? 'find_task' : 'report_unknown' });
   });
 });
 

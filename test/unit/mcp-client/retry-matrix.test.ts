@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RETRY_MATRIX, retryVerdict } from '../../../src/mcp-client/retry-matrix.ts';
-import type { RequestFailure } from '../../../src/mcp-client/retry-matrix.ts';
+import type { RequestFailure, SentCall } from '../../../src/mcp-client/retry-matrix.ts';
 import { toolTerms } from '../../../src/mcp-client/tool-terms.ts';
 import type { EffectClass } from '../../../src/task/plan.ts';
 import { holds } from '../../support/property.ts';
@@ -20,7 +20,7 @@ const fate: fc.Arbitrary<Fate> = fc.record({
 });
 
 /** Follows the matrix through the fates; what the target did, by key, and how often anything reached it. */
-function sendAsTold(call: { effect: EffectClass; canCarryKey: boolean }, fates: Fate[]) {
+function sendAsTold(call: Omit<SentCall, 'taskId'>, fates: Fate[]) {
   const effects: (string | null)[] = [];
   const sent: (string | null)[] = [];
   for (const { failure, isCarriedOut, taskId } of fates) {
@@ -37,6 +37,7 @@ it('whatever the network does, an unsafe call takes effect at most once, and a c
   const cases = fc.record({
     effect: fc.constantFrom<EffectClass>('safe', 'conditional', 'unsafe'),
     canCarryKey: fc.boolean(),
+    canBeFound: fc.boolean(),
     fates: fc.array(fate, { minLength: 1, maxLength: 12 }),
   });
   holds('mcp-client retry matrix', cases, ({ fates, ...call }) => {
@@ -52,7 +53,9 @@ it('nothing is sent again after a loss once a task is known, or that the server 
     expect(row.lost_with_task).toBe('read_task');
     expect(row.refused).toBe('refused');
   }
-  expect(RETRY_MATRIX.unsafe.lost).toBe('unknown');
+  expect(RETRY_MATRIX.unsafe.lost).toBe('find_task');
+  const elsewhere = { effect: 'unsafe', canCarryKey: true, canBeFound: false, taskId: null } as const;
+  expect(retryVerdict(elsewhere, 'lost')).toBe('unknown');
   expect(RETRY_MATRIX.safe.lost).toBe('again_new_id');
   expect(RETRY_MATRIX.conditional.lost).toBe('again_same_key');
 });

@@ -65,11 +65,83 @@ describe('a call whose reply is lost', () => {
       });
   });
 
-  it('is never sent again if unsafe: unknown, with the key and whom to ask [M6.3]', async () => {
-    const { outcome, requests } = await outcomeOf('unsafe', () => lost);
-    expect(requests).toHaveLength(1);
+  const find = { name: 'task_get', arguments: { tool: 'transfer', idempotencyKey: 'order-7' } };
+  const notFound = result({
+    content: [{ type: 'text', text: 'no' }],
+    isError: true,
+    structuredContent: { error: { code: 'task_not_found', message: 'no', retryable: false } },
+  });
+
+  it('is never sent again if unsafe: it is looked for under its key, and once found its task is followed [M6.3]', async () => {
+    const answers = [
+      lost,
+      lost,
+      notFound,
+      ofTask('running'),
+      ofTask('running'),
+      ofTask('completed', 'applied'),
+    ];
+    const { outcome, requests } = await outcomeOf('unsafe', (_request, nth) => answers[nth - 1] as Reply);
+    expect(outcome).toMatchObject({ kind: 'completed', taskId: 'task_1' });
+    expect(sends(requests)).toHaveLength(1);
+    expect(requests.slice(1, 4).map(({ params }) => params)).toEqual([find, find, find]);
+    expect(requests.slice(4).map(({ params }) => params.arguments)).toEqual([
+      { taskId: 'task_1' },
+      { taskId: 'task_1' },
+    ]);
+  });
+
+  it('is looked for while the server is away, as long as the call may take [M6.3] [M4.1]', async () => {
+    const { outcome, requests, clock } = await outcomeOf('unsafe', () => lost);
+    expect(outcome).toMatchObject({ kind: 'unknown', taskId: null, key: 'order-7', reason: 'maximum' });
+    expect(clock.now()).toBeGreaterThanOrEqual(60_000);
+    expect(sends(requests)).toHaveLength(1);
+  });
+
+  it('is not asked for by key where the server is no Holdfast gateway, or an older one [M6.3]', async () => {
+    const refused: Reply = { kind: 'error', error: { code: -32_602, message: 'unknown tool' } };
+    const older = await outcomeOf('unsafe', (_request, nth) => (nth === 1 ? lost : refused));
+    expect(older.outcome).toMatchObject({ kind: 'unknown', reason: 'lost' });
+    expect(older.requests).toHaveLength(2);
+    const driven = handDrivenLink(() => lost);
+    const foreign: ToolCall = { ...call('unsafe'), terms: { effect: 'unsafe', key: null }, key: null };
+    const outcome = await settle(
+      callTool(driven.parts, foreign, { idleMs: 1_000, maximumAt: 60_000 }),
+      driven.clock,
+    );
+    expect(outcome).toMatchObject({ kind: 'unknown', key: null, reason: 'lost' });
+    expect(driven.requests).toHaveLength(1);
+  });
+
+  it('is not taken for an earlier use of its key that ended with nothing sent, unless the key is its own [M6.3] [S1.6]', async () => {
+    const refusal = result({
+      content: [{ type: 'text', text: 'refused' }],
+      isError: true,
+      structuredContent: { error: { code: 'precondition_failed', message: 'no', retryable: false } },
+      _meta: { 'holdfast/task': { taskId: 'task_1', status: 'failed', effect: 'none', replayed: false } },
+    });
+    const answer = (_request: unknown, nth: number) => (nth === 1 ? lost : refusal);
+    expect((await outcomeOf('unsafe', answer)).outcome).toMatchObject({ kind: 'unknown', reason: 'lost' });
+    const driven = handDrivenLink(answer);
+    const own = { ...call('unsafe'), isOwnKey: true };
+    const outcome = await settle(
+      callTool(driven.parts, own, { idleMs: 1_000, maximumAt: 60_000 }),
+      driven.clock,
+    );
+    expect(outcome).toMatchObject({ kind: 'failed', effect: 'none', taskId: 'task_1' });
+  });
+
+  it('is unknown if unsafe and not found within its time, with the key and whom to ask [M6.3]', async () => {
+    const { outcome, requests, clock } = await outcomeOf('unsafe', (_request, nth) =>
+      nth === 1 ? lost : notFound,
+    );
+    expect(sends(requests)).toHaveLength(1);
     expect(outcome).toMatchObject({ kind: 'unknown', taskId: null, key: 'order-7', reason: 'lost' });
-    expect((outcome as { ask: string }).ask).toMatch(/Do not call again.*transfer.*"order-7"/);
+    expect(clock.now()).toBeGreaterThanOrEqual(MCP_CLIENT_LIMITS.findMs.value);
+    expect(clock.now()).toBeLessThan(MCP_CLIENT_LIMITS.findMs.value + MCP_CLIENT_LIMITS.backoffMs.value);
+    expect((outcome as { ask: string }).ask).toMatch(
+      /Do not call again.*transfer.*"order-7".*may still be on its way/,
+    );
   });
 
   it('is given up after a bounded number of losses [M6.3]', async () => {
