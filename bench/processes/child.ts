@@ -1,8 +1,8 @@
 /** Processes that join a system: the real `holdfast worker` and `holdfast gateway`, and the bare worker. */
-import { fork } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
+import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { builtEntry } from '../built.ts';
 import type { System } from '../system.ts';
@@ -18,20 +18,29 @@ export interface Child {
 const pathOf = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 const STOP_MS = 20_000;
 
-export const startWorkerProcess = (system: System): Promise<Child> => start(builtEntry(), ['worker'], system);
+export const startWorkerProcess = (system: System): Promise<Child> =>
+  ready(spawn(command(), ['worker'], options(system)));
 export const startGatewayProcess = (system: System): Promise<Child> =>
-  start(builtEntry(), ['gateway'], system);
+  ready(spawn(command(), ['gateway'], options(system)));
 export const startBareProcess = (system: System): Promise<Child> =>
-  start(pathOf('bare-worker.ts'), [], system);
+  ready(fork(pathOf('bare-worker.ts'), [], options(system)));
 
-async function start(entry: string, args: string[], { env }: System): Promise<Child> {
-  const process_ = fork(entry, args, {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  });
-  const ready = await firstMessage(process_);
+const options = ({ env }: System) => ({
+  env: { ...process.env, ...env },
+  stdio: ['ignore', 'ignore', 'inherit', 'ipc'] satisfies StdioOptions,
+});
+
+/** As it is once npm has installed it, so that its first line is heeded. */
+function command(): string {
+  const entry = builtEntry();
+  chmodSync(entry, 0o755);
+  return entry;
+}
+
+async function ready(process_: ChildProcess): Promise<Child> {
+  const { url = '' } = await firstMessage(process_);
   return {
-    url: ready.url ?? '',
+    url,
     memoryMb: () => residentMb(process_.pid),
     stop: () => stop(process_),
   };

@@ -1,5 +1,9 @@
-#!/usr/bin/env node
-/** Entry of the `holdfast` command. Checks Node before anything else is loaded: native parts crash on an older one. */
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 node
+/**
+ * Entry of the `holdfast` command. Checks Node before anything else is loaded: native parts crash on an older one. glibc
+ * is told in the first line, since it reads that at the start of a process alone: left to itself it keeps a heap for each
+ * of a worker's native threads, and what they free in it.
+ */
 import { setFlagsFromString } from 'node:v8';
 
 // A worker's live heap is small; left alone V8 keeps several times as much in garbage, in each of its two heaps.

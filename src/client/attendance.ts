@@ -9,9 +9,14 @@ const FOR_GOOD = Number.MAX_SAFE_INTEGER;
 
 const resourceOf = (taskId: string): string => `attended:${taskId}`;
 
-/** The moment, by the ledger's clock. */
-export async function attend(ledger: Ledger, taskId: string, how: 'waiting' | 'handed'): Promise<number> {
-  const now = await ledger.now();
+/** The moment, by the ledger's clock. Nothing is written unless `allowed` resolves. */
+export async function attend(
+  ledger: Ledger,
+  taskId: string,
+  how: 'waiting' | 'handed',
+  allowed?: Promise<unknown>,
+): Promise<number> {
+  const [now] = await Promise.all([ledger.now(), allowed]);
   await ledger.advanceFence(resourceOf(taskId), how === 'handed' ? FOR_GOOD : now);
   return now;
 }

@@ -137,9 +137,8 @@ export class HoldfastClient implements TaskClient {
     return this.#messenger.cancel(taskId, principal, reason);
   }
 
-  async attend(taskId: string, principal: Principal, how: 'waiting' | 'handed'): Promise<number> {
-    await this.#reader.ownRow(taskId, principal.tenant);
-    return attend(this.#deps.ledger, taskId, how);
+  attend(taskId: string, principal: Principal, how: 'waiting' | 'handed'): Promise<number> {
+    return attend(this.#deps.ledger, taskId, how, this.#reader.ownRow(taskId, principal.tenant));
   }
 
   async cancelUnattended(taskId: string, principal: Principal, since: number): Promise<MessageAnswer | null> {

@@ -181,6 +181,11 @@ export const FIXED_GATEWAY_LIMITS = {
     unit: 'ms',
     what: 'M2.5: least time between two reads of a task that hints lead to; hints come in bursts.',
   },
+  listenReadsMax: {
+    value: 32,
+    unit: 'tasks',
+    what: 'M2.5: tasks that are read at one time for all who listen in one gateway; the others wait in line.',
+  },
   waitingCountedMs: {
     value: 10_000,
     unit: 'ms',

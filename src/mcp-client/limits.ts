@@ -1,7 +1,7 @@
 /** The client's own time spans and bounds, once; docs/limits.md is generated from this table. */
 interface ClientLimit {
   value: number;
-  unit: 'ms' | 'requests';
+  unit: 'ms' | 'requests' | 'tools';
   what: string;
 }
 
@@ -30,6 +30,16 @@ export const MCP_CLIENT_LIMITS = {
     value: 300_000,
     unit: 'ms',
     what: 'How long a list of tools is used; a gateway may be replaced by one with other contracts.',
+  },
+  unlistedMs: {
+    value: 30_000,
+    unit: 'ms',
+    what: 'How long a tool that is not on the list counts as not published before the list is read again.',
+  },
+  unlistedMax: {
+    value: 1_000,
+    unit: 'tools',
+    what: 'How many of those are remembered; one more forgets the others.',
   },
   lostRequestsMax: {
     value: 10,

@@ -20,7 +20,7 @@ import type { LinkOptions, ServerAddress } from './link.ts';
 import { MCP_CLIENT_LIMITS } from './limits.ts';
 import type { CallError, CallOutcome, TaskReading } from './outcome.ts';
 import { errorOfRpc } from './outcome.ts';
-import { repeat, waitOut } from './parts.ts';
+import { repeat, unlessAborted, waitOut } from './parts.ts';
 import type { ClientParts, Span } from './parts.ts';
 import { answerTask, cancelTask, readTask, refusal, TaskRequestRefused, waitForTask } from './tasks.ts';
 import { callTool } from './tool-call.ts';
@@ -94,6 +94,9 @@ export class McpClient {
   readonly #options: McpClientOptions;
   #published: Map<string, PublishedTool> | null = null;
   #publishedAt = 0;
+  /** When each name was last looked for in vain. */
+  readonly #unlistedAt = new Map<string, number>();
+  #listing: { span: Span; listed: Promise<Listed> } | null = null;
 
   private constructor(parts: ClientParts, options: McpClientOptions) {
     this.#parts = parts;
@@ -203,14 +206,40 @@ export class McpClient {
     name: string,
     span: Span,
   ): Promise<{ tool: PublishedTool | undefined } | { failed: CallError }> {
-    const isFresh = this.#parts.clock.now() - this.#publishedAt < MCP_CLIENT_LIMITS.publishedMs.value;
-    const known = isFresh && this.#published?.get(name);
+    const { publishedMs, unlistedMs } = MCP_CLIENT_LIMITS;
+    const now = this.#parts.clock.now();
+    const known = now - this.#publishedAt < publishedMs.value && this.#published?.get(name);
     if (known) return { tool: known };
-    const listed = await this.#listTools(span);
-    return 'failed' in listed ? listed : { tool: listed.tools.get(name) };
+    if (now - (this.#unlistedAt.get(name) ?? -Infinity) < unlistedMs.value) return { tool: undefined };
+    const listed = await this.#listOnce(span);
+    if ('failed' in listed) return listed;
+    const tool = listed.tools.get(name);
+    if (tool === undefined) this.#missed(name);
+    return { tool };
   }
 
-  async #listTools(span: Span): Promise<{ tools: Map<string, PublishedTool> } | { failed: CallError }> {
+  #missed(name: string): void {
+    if (this.#unlistedAt.size >= MCP_CLIENT_LIMITS.unlistedMax.value) this.#unlistedAt.clear();
+    this.#unlistedAt.set(name, this.#parts.clock.now());
+  }
+
+  /** Joins a reading of the list that ends no later than `span`; one that found nothing out says nothing to others. */
+  async #listOnce(span: Span): Promise<Listed> {
+    for (let other = this.#listing; other && other.span.maximumAt <= span.maximumAt; other = this.#listing) {
+      const listed = await unlessAborted(other.listed, span.signal ?? NEVER);
+      if (listed === null) return { failed: listFailure({ kind: 'over', end: 'abandoned' }) };
+      if (!('failed' in listed) || listed.failed.code !== 'no_answer') return listed;
+    }
+    const listing = { span, listed: this.#listTools(span) };
+    this.#listing = listing;
+    try {
+      return await listing.listed;
+    } finally {
+      if (this.#listing === listing) this.#listing = null;
+    }
+  }
+
+  async #listTools(span: Span): Promise<Listed> {
     const tools = new Map<string, PublishedTool>();
     let cursor: string | undefined;
     do {
@@ -237,6 +266,8 @@ export class McpClient {
     };
   }
 }
+
+type Listed = { tools: Map<string, PublishedTool> } | { failed: CallError };
 
 /** The caller's, beside the arguments or among them; else one for this call. */
 function keyOf(

@@ -6,6 +6,7 @@ import { createGateway } from '../../src/gateway/index.ts';
 import type { Gateway } from '../../src/gateway/index.ts';
 import { McpClient } from '../../src/mcp-client/index.ts';
 import type { McpClientOptions, TaskReading } from '../../src/mcp-client/index.ts';
+import { MCP_CLIENT_LIMITS } from '../../src/mcp-client/limits.ts';
 import { drivenClient, drivenTools, LOCAL } from '../support/driven-gateway.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
@@ -313,5 +314,41 @@ describe('docs/mcp-client.md', () => {
       error: { code: 'permanent_failure', message: 'no' },
     }));
     expect(driven.starts[0]).toMatchObject({ key: 'order-7', args: { to: 'bob', amount: 5 } });
+  });
+});
+
+describe('the list of tools', () => {
+  /** The SDK reads one of its own when it connects, under a number. */
+  const readings = (proxy: FaultProxy) =>
+    proxy.of('tools/list').filter(({ message }) => typeof message.id === 'string');
+
+  it('is read once for first calls that come together', async () => {
+    const { client, proxy } = await overHttp('modern');
+    const calls = ['a', 'b', 'c'].map(() => client.call('open_tasks', {}));
+    for (const outcome of await Promise.all(calls)) expect(outcome).toMatchObject({ kind: 'completed' });
+    expect(readings(proxy)).toHaveLength(1);
+  });
+
+  it('is read by who still wants it when the call that began to read is given up', async () => {
+    const { client, proxy } = await overHttp('modern');
+    const gone = new AbortController();
+    const first = client.call('open_tasks', {}, { signal: gone.signal });
+    const second = client.call('open_tasks', {});
+    gone.abort();
+    expect(await first).toMatchObject({ kind: 'failed', effect: 'none' });
+    expect(await second).toMatchObject({ kind: 'completed' });
+    expect(proxy.of('tools/call')).toHaveLength(1);
+  });
+
+  it('is not read for every call of a tool that is not on it, and is again after a while', async () => {
+    const clock = new HandDrivenClock();
+    const { client, proxy } = await overHttp('modern', { clock });
+    const callIt = () => client.call('no_such_tool', {});
+    await callIt();
+    await callIt();
+    expect(readings(proxy)).toHaveLength(1);
+    clock.pass(MCP_CLIENT_LIMITS.unlistedMs.value);
+    await callIt();
+    expect(readings(proxy)).toHaveLength(2);
   });
 });

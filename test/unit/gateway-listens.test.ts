@@ -1,8 +1,10 @@
 /** Listens over a client, a clock and a reader that are driven by hand. */
+import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { TaskAnswer } from '../../src/client/task-client.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
+import { FIXED_GATEWAY_LIMITS } from '../../src/contract/gateway-limits.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts';
 import type { GatewayLimits } from '../../src/gateway/limits.ts';
 import { TaskListens } from '../../src/gateway/tasks/listens.ts';
@@ -97,6 +99,34 @@ describe('a listen', () => {
       { taskId: own, status: 'working' },
       { taskId: other, status: 'working' },
     ]);
+  });
+
+  it('reads so many tasks at one time, for all who listen, and the others after them [M2.5]', async () => {
+    const { client, start, listen } = setUp();
+    const most = FIXED_GATEWAY_LIMITS.listenReadsMax.value;
+    const ids = await Promise.all(Array.from({ length: most + 8 }, (_, at) => start(`a${at}`)));
+    const letGo = client.hold('get');
+    const listens = [listen(...ids.slice(0, most - 2)), listen(...ids.slice(most - 2))];
+    await turns();
+    expect(client.reads).toBe(most);
+    letGo();
+    for (const { told } of listens) await vi.waitFor(() => expect(told()).not.toHaveLength(0));
+    expect(listens.map(({ said }) => (said[0] as { acknowledged: string[] }).acknowledged)).toEqual([
+      ids.slice(0, most - 2),
+      ids.slice(most - 2),
+    ]);
+    expect(client.reads).toBe(ids.length);
+  });
+
+  it('that is over is held by none of the signals it heeded [M2.5]', async () => {
+    const { client, clock, shutdown, start, listen } = setUp();
+    const { over } = listen(await start('a'));
+    await turns();
+    expect(getEventListeners(shutdown.signal, 'abort')).toHaveLength(1);
+    client.complete('done');
+    clock.pass(INTERVAL);
+    await over;
+    expect(getEventListeners(shutdown.signal, 'abort')).toEqual([]);
   });
 
   it('of nobody’s tasks is over with its acknowledgement, for foreign ids as for unknown ones [M2.5] [M2.6]', async () => {

@@ -41,11 +41,11 @@ export interface McpRoute {
 }
 
 export function createMcpRoute(parts: McpRouteParts): McpRoute {
-  const options = {
+  const node = {
     maxRequestBodySize: parts.limits.messageBytesMax,
-    keepAliveMs: parts.limits.keepAliveMs,
     onerror: sdkErrorLogger(parts.log, 'http'),
   };
+  const options = { ...node, keepAliveMs: parts.limits.keepAliveMs };
   const mcp = {
     auto: createMcpHandler(parts.factory, options),
     stream: createMcpHandler(parts.factory, { ...options, responseMode: 'sse' }),
@@ -53,7 +53,7 @@ export function createMcpRoute(parts: McpRouteParts): McpRoute {
   const { sessionServerFor: serverFor, limits, clock } = parts;
   const sessions = createSessions({ serverFor, limits, clock });
   return {
-    handle: (request, response) => serveMcp(parts, { ...mcp, sessions }, request, response),
+    handle: (request, response) => serveMcp(parts, { ...mcp, sessions, node }, request, response),
     async close() {
       await Promise.all([mcp.auto.close(), mcp.stream.close(), sessions.close()]);
     },
@@ -67,6 +67,8 @@ interface McpHandlers {
   stream: McpHttpHandler;
   /** 2025's clients that keep one. */
   sessions: Sessions;
+  /** The same for every request. */
+  node: NonNullable<Parameters<typeof toNodeHandler>[1]>;
 }
 
 async function serveMcp(
@@ -83,7 +85,7 @@ async function serveMcp(
   const authInfo = authInfoOf(principal, { scopes: [], expiresAt });
   const contentType = request.headers['content-type'];
   const serve = (handler: SessionFace, body?: Json) =>
-    forward(parts, handler, authInfo, request, response, body);
+    forward({ parts, node: mcp.node, handler, authInfo }, request, response, body);
   const sessionId = singleHeader(request, 'mcp-session-id');
   // No body, or none of JSON: the SDK answers 405 and 415.
   if (request.method !== 'POST' || !isJsonContentType(contentType)) {
@@ -141,10 +143,15 @@ function singleHeader(request: IncomingMessage, name: string): string | null {
   return typeof value === 'string' ? value : null;
 }
 
+interface Forwarding {
+  parts: McpRouteParts;
+  node: McpHandlers['node'];
+  handler: SessionFace;
+  authInfo: AuthInfo;
+}
+
 function forward(
-  parts: McpRouteParts,
-  handler: SessionFace,
-  authInfo: AuthInfo,
+  { parts, node, handler, authInfo }: Forwarding,
   request: IncomingMessage,
   response: ServerResponse,
   body?: Json,
@@ -154,9 +161,7 @@ function forward(
       ? handler.fetch(web, { authInfo })
       : handler.fetch(withOwnHeader(web, body), { authInfo, parsedBody: withOwnName(body) });
   const face = { fetch: async (web: Request) => withFlowControl(await serve(web), response, parts) };
-  const { limits, log } = parts;
-  const options = { maxRequestBodySize: limits.messageBytesMax, onerror: sdkErrorLogger(log, 'http') };
-  return toNodeHandler(face, options)(request as NodeRequest, response, body);
+  return toNodeHandler(face, node)(request as NodeRequest, response, body);
 }
 
 /** The SDK types its request with `exactOptionalPropertyTypes` off. */

@@ -4,10 +4,11 @@
  * Invariants:
  * 1. A task has one watch here, however many listeners; it is gone with the last of them.
  * 2. A hint says "read", never what is true: all that listeners are told was read after whatever woke the watch.
- * 3. Reads of one task never overlap, and those that hints lead to are `hintReadMs` apart. New listeners don't wait.
+ * 3. Reads of one task never overlap, and those that hints lead to are `hintReadMs` apart. New listeners don't wait for that.
  * 4. A lost hint costs `pollMs` at most; so does a read that fails, which is logged once until one succeeds.
  * 5. A state that was read fresh is not replaced by a stale one: then no worker answered, and nothing new is known.
  * 6. A task that has ended is read for new listeners alone.
+ * 7. `listenReadsMax` tasks are read at one time, however many are watched.
  */
 import type { TaskAnswer, TaskClient } from '../../client/task-client.ts';
 import type { Clock } from '../../contract/clock.ts';
@@ -15,6 +16,7 @@ import { FIXED_GATEWAY_LIMITS } from '../../contract/gateway-limits.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { GatewayLog } from '../log.ts';
 import { hasEnded } from '../task-answer.ts';
+import { ReadSlots } from './read-slots.ts';
 
 /** Must not throw and must not block; is told the same state again whenever somebody looked. */
 export type TaskListener = (answer: TaskAnswer) => void;
@@ -28,6 +30,7 @@ export interface WatchParts {
 
 export class TaskWatches {
   readonly #parts: WatchParts;
+  readonly #slots = new ReadSlots(FIXED_GATEWAY_LIMITS.listenReadsMax.value);
   readonly #watches = new Map<string, Watch>();
 
   constructor(parts: WatchParts) {
@@ -45,7 +48,7 @@ export class TaskWatches {
    */
   async open(taskId: string, principal: Principal, listener: TaskListener): Promise<() => void> {
     const key = JSON.stringify([principal.tenant, taskId]);
-    const watch = this.#watches.get(key) ?? new Watch(this.#parts, taskId, principal);
+    const watch = this.#watches.get(key) ?? new Watch(this.#parts, this.#slots, taskId, principal);
     this.#watches.set(key, watch);
     const stop = (): void => {
       if (watch.remove(listener) === 0 && this.#watches.get(key) === watch) this.#watches.delete(key);
@@ -68,6 +71,7 @@ interface Joining {
 
 class Watch {
   readonly #parts: WatchParts;
+  readonly #slots: ReadSlots;
   readonly #taskId: string;
   /** Of the first listener; those of one tenant read alike. */
   readonly #principal: Principal;
@@ -81,8 +85,9 @@ class Watch {
   #isFailing = false;
   #callOff: () => void = () => undefined;
 
-  constructor(parts: WatchParts, taskId: string, principal: Principal) {
+  constructor(parts: WatchParts, slots: ReadSlots, taskId: string, principal: Principal) {
     this.#parts = parts;
+    this.#slots = slots;
     this.#taskId = taskId;
     this.#principal = principal;
     this.#unsubscribe = parts.client.onHint(taskId, () => {
@@ -112,18 +117,26 @@ class Watch {
   #schedule(): void {
     this.#callOff();
     if (this.#isReading || this.#listeners.size === 0) return;
-    if (this.#joining.length > 0) return void this.#read();
+    if (this.#joining.length > 0) return this.#begin();
     if (this.#last !== null && hasEnded(this.#last)) return;
     const { clock, pollMs } = this.#parts;
     const restMs =
       this.#readAt + (this.#isHinted ? FIXED_GATEWAY_LIMITS.hintReadMs.value : pollMs) - clock.now();
-    if (restMs <= 0) return void this.#read();
-    this.#callOff = clock.after(restMs, () => void this.#read());
+    if (restMs <= 0) return this.#begin();
+    this.#callOff = clock.after(restMs, () => this.#begin());
+  }
+
+  #begin(): void {
+    this.#isReading = true;
+    void this.#slots.with(() => this.#read());
   }
 
   async #read(): Promise<void> {
+    if (this.#listeners.size === 0) {
+      this.#isReading = false;
+      return;
+    }
     this.#isHinted = false;
-    this.#isReading = true;
     this.#readAt = this.#parts.clock.now();
     const joined = this.#joining.splice(0);
     try {
