@@ -170,9 +170,6 @@ export const RULES: Readonly<Record<string, string>> = {
  */
 export const LATER: Readonly<Record<string, string>> = {
   'S8.2': 'issue 6: leases, remote tasks',
-  'M8.1': 'issue 6: upstream servers',
-  'M8.2': 'issue 6: upstream servers',
-  'M8.5': 'issue 6: upstream servers',
   'case 34': 'issue 6: leases, remote tasks',
   'case 35': 'issue 6: leases, remote tasks',
 };

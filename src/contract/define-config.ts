@@ -15,6 +15,8 @@ import type { GatewayLimitName } from './gateway-limits.ts';
 import { LIMITS } from './limits.ts';
 import type { OAuthDefinition } from './oauth-definition.ts';
 import { pointerOf } from './pointer.ts';
+import type { UpstreamDefinition } from './upstream-definition.ts';
+import { upstreamsSchema } from './upstream-schema.ts';
 
 /** One static bearer token (M7.1), kept as its hash. */
 export interface TokenDefinition {
@@ -65,6 +67,8 @@ export interface HoldfastConfig {
   actions: Action[];
   /** Names are shared with actions. */
   procedures?: ConfiguredProcedures;
+  /** Other people's MCP servers, by the name that clients see in front of their tools (docs/upstream.md). At most 100. */
+  upstreams?: Record<string, UpstreamDefinition>;
   /** Runs once at every start of a worker, before it takes work, with the ledger's database: for the tables of transactional actions. Must be repeatable. */
   setup?(ledger: Kysely<unknown>): Promise<void>;
   /** Who may call over HTTP, one of both. Default: anyone on this machine. */
@@ -135,6 +139,7 @@ const shapeSchema = z.strictObject({
       contracts: z.array(procedureSchema).max(LIMITS.actionsMax.value),
     })
     .optional(),
+  upstreams: upstreamsSchema.optional(),
   setup: functionOf('an async function of the ledger’s database').optional(),
   auth: z
     .strictObject({

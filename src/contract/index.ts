@@ -42,3 +42,4 @@ export type { Action } from './implement-action.ts';
 export type { RehearsedCall, Rehearsal } from './rehearsal.ts';
 export type { RemoteTaskHandle } from './remote-server.ts';
 export { sensitive } from './sensitive.ts';
+export type { UpstreamDefinition, UpstreamToolDefinition } from './upstream-definition.ts';

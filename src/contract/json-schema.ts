@@ -22,9 +22,14 @@ const KEY_PROPERTY: JsonObject = {
  */
 export function inputJsonSchema(contract: ActionContract): JsonObject {
   const schema = withoutAsked(convert(contract.input, 'input'), contract);
-  if (contract.effect === 'safe') return schema;
-  return { ...schema, properties: { ...(schema['properties'] as JsonObject), [KEY_ARGUMENT]: KEY_PROPERTY } };
+  return contract.effect === 'safe' ? schema : withKeyArgument(schema);
 }
+
+/** Any object's schema, and the argument of the key in it. */
+export const withKeyArgument = (schema: JsonObject): JsonObject => ({
+  ...schema,
+  properties: { ...(schema['properties'] as JsonObject | undefined), [KEY_ARGUMENT]: KEY_PROPERTY },
+});
 
 const ASKED = 'Left out, a person is asked for it.';
 

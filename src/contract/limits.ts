@@ -4,6 +4,7 @@
  */
 
 import { PROCEDURE_LIMITS } from '../task/procedure-limits.ts';
+import { UPSTREAM_LIMITS } from './upstream-limits.ts';
 
 interface Limit {
   value: number;
@@ -286,6 +287,7 @@ export const LIMITS = {
     why: 'A sink that refuses for a day needs a person, and the others must not wait behind it.',
     beyond: 'a dead letter, kept until `holdfast alerts retry`',
   },
+  ...UPSTREAM_LIMITS,
   transactionalMsMax: {
     value: 1_000,
     unit: 'ms',

@@ -13,3 +13,6 @@ export const TASK_META = 'holdfast/task';
 export const REFETCH_META = 'holdfast/refetch';
 /** `_meta` that the gateway itself sets on a call whose arguments JSON can't hold exactly (S1.4). */
 export const INEXACT_META = 'holdfast/inexact';
+
+/** `_meta` of a result that is the own answer of another server's tool, and whose: it is passed on as it is. */
+export const UPSTREAM_META = 'holdfast/upstream';

@@ -1,0 +1,109 @@
+/**
+ * Asking other tools of a server, and judging what they answer. Nothing here changes anything; what could not be asked,
+ * and an answer that says it failed where nobody looks at that, prove nothing.
+ */
+import { isJsonObject } from '../../task/json.ts';
+import type { Json, JsonObject } from '../../task/json.ts';
+import { shownAnswer } from '../answer.ts';
+import type { Expression } from '../cel/expression.ts';
+import type { Upstream, UpstreamReply } from '../upstream.ts';
+
+/** Values of the variables of an expression. */
+export type Values = Record<string, Json>;
+
+export interface CompiledCall {
+  tool: string;
+  args: [name: string, from: Expression | { value: Json }][];
+}
+
+export interface CompiledReads {
+  /** Its answer is `answer`. */
+  one: CompiledCall | null;
+  /** Their answers are `reads.NAME`. */
+  many: [name: string, call: CompiledCall][];
+}
+
+/** Nothing is known: to a precondition not checked, to a lookup and a verification no answer. */
+export class NotTold extends Error {
+  constructor(why: string) {
+    super(why);
+    this.name = 'NotTold';
+  }
+}
+
+export interface Asking {
+  upstream: Pick<Upstream, 'call'>;
+  signal: AbortSignal;
+}
+
+/** Throws {@link NotTold} where an argument has no value. */
+export function argumentsOf(call: CompiledCall, values: Values): JsonObject {
+  const given = call.args.map(([name, from]) => {
+    if ('value' in from) return [name, from.value] as const;
+    const evaluated = from.evaluate(values);
+    if (evaluated.ok) return [name, evaluated.value] as const;
+    throw new NotTold(`the argument ${name} of ${call.tool} has no value: ${evaluated.reason}`);
+  });
+  return Object.fromEntries(given);
+}
+
+async function ask({ upstream, signal }: Asking, call: CompiledCall, values: Values): Promise<JsonObject> {
+  const reply = await upstream.call({ tool: call.tool, args: argumentsOf(call, values), signal });
+  if (reply.kind === 'answer') return shownAnswer(reply);
+  throw new NotTold(`${call.tool} could not be asked: ${whyUnanswered(reply)}`);
+}
+
+export function whyUnanswered(reply: Exclude<UpstreamReply, { kind: 'answer' }>): string {
+  switch (reply.kind) {
+    case 'task':
+      return 'it answered with a task';
+    case 'refused':
+      return `the server refused the request (${reply.code}): ${reply.message}`;
+    case 'not_sent':
+      return `nothing was sent: ${reply.message}`;
+    case 'in_doubt':
+      return `no answer came: ${reply.message}`;
+    default:
+      return reply satisfies never;
+  }
+}
+
+/** `values`, and with them what was read. */
+export async function askAll(asking: Asking, { one, many }: CompiledReads, values: Values): Promise<Values> {
+  if (one !== null) return { ...values, answer: await ask(asking, one, values) };
+  return many.length === 0 ? values : { ...values, reads: await askNamed(asking, many, values) };
+}
+
+/** One after another: some servers answer one call at a time. */
+export async function askNamed(
+  asking: Asking,
+  calls: CompiledReads['many'],
+  values: Values,
+): Promise<JsonObject> {
+  const answers: JsonObject = {};
+  for (const [name, call] of calls) answers[name] = await ask(asking, call, values);
+  return answers;
+}
+
+export type Judged = { kind: 'yes' } | { kind: 'no' } | { kind: 'untold'; reason: string };
+
+export function judge(expression: Expression, values: Values): Judged {
+  const failed = [...expression.answersRead].find(
+    (path) => !expression.judgedFailures.has(path) && hasFailed(path, values),
+  );
+  if (failed !== undefined)
+    return {
+      kind: 'untold',
+      reason: `${failed} is an error, and the condition does not look at its isError`,
+    };
+  const evaluated = expression.evaluate(values);
+  if (!evaluated.ok) return { kind: 'untold', reason: evaluated.reason };
+  return { kind: evaluated.value === true ? 'yes' : 'no' };
+}
+
+function hasFailed(path: string, values: Values): boolean {
+  const answer = path
+    .split('.')
+    .reduce<Json | undefined>((at, name) => (isJsonObject(at) ? at[name] : undefined), values);
+  return isJsonObject(answer) && answer['isError'] === true;
+}
