@@ -27,18 +27,23 @@ export interface ServerSettings {
   readonly uiPort: number | undefined;
   /** Undefined: everything in memory, gone with the server. */
   readonly databasePath: string | undefined;
+  /** How many events of a history are long already, so that workflows continue as new; default: the server's own. */
+  readonly historyEventsMax?: number | undefined;
 }
 
-export function serverFlags({ port, uiPort, databasePath }: ServerSettings): string[] {
+export function serverFlags({ port, uiPort, databasePath, historyEventsMax }: ServerSettings): string[] {
+  const config = {
+    ...DYNAMIC_CONFIG,
+    ...(historyEventsMax !== undefined && {
+      'limit.historyCount.suggestContinueAsNew': String(historyEventsMax),
+    }),
+  };
   return [
     ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port)],
     ...(uiPort === undefined ? ['--headless'] : ['--ui-port', String(uiPort)]),
     ...['--log-level', 'error', '--log-format', 'text'],
     ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
-    ...Object.entries(DYNAMIC_CONFIG).flatMap(([key, value]) => [
-      '--dynamic-config-value',
-      `${key}=${value}`,
-    ]),
+    ...Object.entries(config).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),
     ...(databasePath === undefined
       ? []
       : ['--db-filename', databasePath, ...SQLITE_PRAGMAS.flatMap((pragma) => ['--sqlite-pragma', pragma])]),

@@ -35,6 +35,8 @@ export interface EmbeddedOptions {
   readonly stateDir: string;
   /** Keep nothing: the server's data lives in memory. Default: false. */
   readonly ephemeral?: boolean;
+  /** As the server's settings. For tests of what continues as new. */
+  readonly historyEventsMax?: number;
   /** The web interface. Default: on, unless ephemeral. */
   readonly ui?: boolean;
   /** Default: this process's environment. */
@@ -84,7 +86,12 @@ async function startWithRetries(
     const uiPort = hasUi ? await freePort(preferred?.uiPort) : undefined;
     const databasePath = options.ephemeral ? undefined : join(folder.path, 'temporal.db');
     try {
-      const server = await start(binary, folder, { port, uiPort, databasePath }, env);
+      const server = await start(
+        binary,
+        folder,
+        { port, uiPort, databasePath, historyEventsMax: options.historyEventsMax },
+        env,
+      );
       const graceMs = options.ephemeral ? 0 : STOP_GRACE_MS; // in memory, nothing is worth a second of farewell
       return handle(server, folder, graceMs, {
         ownerPid: process.pid,

@@ -41,6 +41,8 @@ export interface TestHoldfastOptions {
   /** False: nobody takes work until `startWorker`. Default true. */
   worker?: boolean;
   faults?: FaultPoints;
+  /** With a server of its own, `local`: runs whose history has so many events continue as new. */
+  historyEventsMax?: number;
   /** Around every activity of the worker. */
   interceptors?: NonNullable<WorkerInterceptors['activity']>;
   /** A shared queue, for several Holdfasts that stand for several processes. Default: one of its own. */
@@ -79,11 +81,14 @@ export async function createTestHoldfast(options: TestHoldfastOptions): Promise<
 }
 
 function serverFor(
-  { server = 'time-skipping' }: TestHoldfastOptions,
+  { server = 'time-skipping', historyEventsMax }: TestHoldfastOptions,
   keys: EncryptionKey[],
 ): Promise<TestServer> | TestServer {
   return typeof server === 'string'
-    ? openTestServer(server, { dataConverter: dataConverterOf(keys) })
+    ? openTestServer(server, {
+        dataConverter: dataConverterOf(keys),
+        ...(historyEventsMax !== undefined && { historyEventsMax }),
+      })
     : server;
 }
 

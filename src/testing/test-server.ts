@@ -22,11 +22,11 @@ export interface TestServer {
 
 export async function openTestServer(
   kind: TestServerKind,
-  options: { dataConverter?: DataConverter } = {},
+  options: { dataConverter?: DataConverter; historyEventsMax?: number } = {},
 ): Promise<TestServer> {
   quietRuntime();
   const client = options.dataConverter ? { client: { dataConverter: options.dataConverter } } : {};
-  return kind === 'local' ? openLocal(client) : openTimeSkipping(client);
+  return kind === 'local' ? openLocal(client, options.historyEventsMax) : openTimeSkipping(client);
 }
 
 type ClientPart = { client?: { dataConverter: DataConverter } };
@@ -47,9 +47,13 @@ async function openTimeSkipping(client: ClientPart): Promise<TestServer> {
   return { kind: 'time-skipping', env, close };
 }
 
-async function openLocal(client: ClientPart): Promise<TestServer> {
+async function openLocal(client: ClientPart, historyEventsMax?: number): Promise<TestServer> {
   const stateDir = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
-  const server = await startEmbeddedTemporal({ stateDir, ephemeral: true });
+  const server = await startEmbeddedTemporal({
+    stateDir,
+    ephemeral: true,
+    ...(historyEventsMax !== undefined && { historyEventsMax }),
+  });
   const stop = async (): Promise<void> => {
     await server.stop();
     await rm(stateDir, { recursive: true, force: true });

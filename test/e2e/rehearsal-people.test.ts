@@ -190,6 +190,34 @@ describe('an edit in a rehearsal', () => {
   });
 });
 
+describe('a run that continues as new in a rehearsal', () => {
+  const clerks = () => ({ roles: ['clerk'] });
+
+  test('[S6.6] [S3.6] keeps what was asked, answered and due: the approval, its expiry, the retry', async () => {
+    const report = await rehearse(wire(clerks), { server, only: 'continued' });
+    expect(report.broken).toEqual([]);
+    expect(endsOf(report)).toEqual({
+      'nothing goes wrong': 'completed',
+      'continued as new while it waits for approval': 'completed',
+      'continued as new, and nobody decides in time': 'failed, nothing applied',
+      'continued as new while it waits to retry': 'completed',
+    });
+  });
+
+  test('[S6.6] [S3.6] a precondition that already acts is found by the expiry that comes in the next run', async () => {
+    const hasty = wire(clerks, {
+      precondition: async (_input, { operationId }) => {
+        if (!sent.has(operationId)) send(operationId);
+        return holds();
+      },
+      execute: async (_input, { operationId }) => idOf(operationId),
+    });
+    const report = await rehearse(hasty, { server, only: 'continued' });
+    expect(brokenIn(report)).toEqual(['continued as new, and nobody decides in time']);
+    expect(report.broken[0]).toContain('reported as not applied, and the target counts 1');
+  });
+});
+
 describe('an interrupt in a rehearsal', () => {
   test('[S6.6] [S7.2] at each phase: what runs finishes, nothing else begins, and the effect stays one', async () => {
     const report = await rehearse(wire(undefined), { server, only: 'interrupt' });

@@ -15,6 +15,7 @@ import {
   verified,
 } from '../../src/index.ts';
 import type { Action } from '../../src/index.ts';
+import { verifyAuditExport } from '../../src/ledger/audit-export.ts';
 import { openTestServer, rehearsalMarkdown, rehearseProcedure } from '../../src/testing/index.ts';
 import type { RehearsalReport, TestServer } from '../../src/testing/index.ts';
 
@@ -149,6 +150,32 @@ describe('what a procedure asks people', () => {
     );
     const signed = await rehearsed({}, 'the approval is rejected', 'ship_signed');
     expect(signed.notes).toHaveLength(1);
+  });
+});
+
+describe('a run that continues as new', () => {
+  test('[S6.6] [S3.6] does no step twice, loses no approval, and undoes what the runs before it did', async () => {
+    const report = await rehearsed({}, 'continued', 'ship_signed');
+    expect(report.broken).toEqual([]);
+    const ends = report.scenarios.map(({ scenario, end, effects, undone }) => [
+      scenario,
+      end,
+      effects,
+      undone,
+    ]);
+    expect(ends).toEqual([
+      ['nothing goes wrong', 'completed', 3, 0],
+      ['continued as new after each step', 'completed', 3, 0],
+      ['carrier: refused for good after the run continued as new', 'failed, rolled back', 2, 2],
+      ['sign: continued as new while it waits for approval', 'completed', 3, 0],
+    ]);
+    expect(verifyAuditExport(report.audit)).toMatchObject({ ok: true, tasks: 4 });
+  }, 240_000);
+
+  test('[S6.6] [S3.6] a procedure that asks by the clock is found, though nothing goes wrong in a single run', async () => {
+    const report = await rehearsed({}, 'continued as new after each', 'ship_by_clock');
+    expect(found(report)).toEqual(['continued as new after each step']);
+    expect(report.broken[0]).toContain('it asked for something else');
   });
 });
 

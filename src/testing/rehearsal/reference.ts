@@ -103,7 +103,8 @@ refused. Each step is counted by its own action's \`rehearsal\`; what the task s
 committed is undone newest first. Approvals that steps and \`p.approve\` ask for are given, and each once
 refused, and once left until it expires; steps that begin all the same are named in the report's notes. Branches that the clean run does not take are not rehearsed:
 call it again with arguments that take them. A procedure may catch what a step throws, so it may end as completed where a step failed.
-Rehearse each action by itself first; there it goes through far more.
+Its run continues as new after each step too, on a server of its own: code that asks
+by clock, chance or a state of its own asks for something else then. Rehearse each action by itself first; there it goes through far more.
 
 ## What is judged
 

@@ -21,7 +21,8 @@ import { perform } from './perform.ts';
 import { playAll } from './programme.ts';
 import type { Play } from './programme.ts';
 import type { RehearsalReport, ScenarioReport } from './report.ts';
-import { Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
+import { Stages } from './stages.ts';
 import type { StageOptions } from './stage.ts';
 import type { EditTerms } from './terms.ts';
 
@@ -44,16 +45,15 @@ const AT_ONCE_MAX = 32;
 export async function rehearse(action: Action, options: RehearseOptions = {}): Promise<RehearsalReport> {
   const { argsOf, editedOf, rehearsal, approval, edited } = directions(action, options);
   const startedAt = Date.now();
-  const stage = await Stage.open(
-    { rehearsed: action, actions: [action], ...(edited && { edited }) },
-    approval,
-    options,
-  );
+  const cast = { rehearsed: action, actions: [action], ...(edited && { edited }) };
+  const stages = new Stages(cast, approval, options);
   try {
-    const oracle = oracleOf(rehearsal, action.contract, stage.holdfast.ledger);
-    const play: Play = (entry, clean) => {
+    const stage = await stages.get(false);
+    const play: Play = async (entry, clean) => {
       const key = `rehearsal-${randomUUID()}`;
-      return perform({ stage, oracle, ...entry, key, args: argsOf(key), edited: editedOf(key), clean });
+      const on = await stages.get(entry.scenario.shortHistory === true);
+      const oracle = oracleOf(rehearsal, action.contract, on.holdfast.ledger);
+      return perform({ stage: on, oracle, ...entry, key, args: argsOf(key), edited: editedOf(key), clean });
     };
     const { performed, skipped } = await playAll(play, {
       terms: stage.terms,
@@ -64,7 +64,7 @@ export async function rehearse(action: Action, options: RehearseOptions = {}): P
     });
     const reports: ScenarioReport[] = [];
     for (const { recount } of performed) reports.push(await recount());
-    return await reported(stage, action, {
+    return await reported(stages, stage, action, {
       scenarios: reports,
       skipped,
       notes: notesOf(stage, rehearsal, performed[0]?.otherwise ?? null),
@@ -72,7 +72,7 @@ export async function rehearse(action: Action, options: RehearseOptions = {}): P
       startedAt,
     });
   } finally {
-    await stage.close();
+    await stages.close();
   }
 }
 
@@ -145,7 +145,12 @@ function notesOf(
 
 type Found = Pick<RehearsalReport, 'scenarios' | 'skipped' | 'notes' | 'args'> & { startedAt: number };
 
-async function reported(stage: Stage, { contract }: Action, found: Found): Promise<RehearsalReport> {
+async function reported(
+  stages: Stages,
+  stage: Stage,
+  { contract }: Action,
+  found: Found,
+): Promise<RehearsalReport> {
   const { scenarios, skipped, notes, args, startedAt } = found;
   const broken = scenarios.flatMap(({ scenario, broken: promises }) =>
     promises.map((promise) => `${scenario}: ${promise}`),
@@ -167,6 +172,6 @@ async function reported(stage: Stage, { contract }: Action, found: Found): Promi
     startedAt: new Date(startedAt).toISOString(),
     durationMs: Date.now() - startedAt,
     node: process.version,
-    audit: await stage.holdfast.ledger.audit({ tenant: stage.principal.tenant, limit: 100_000 }),
+    audit: await stages.audit(),
   };
 }

@@ -18,6 +18,8 @@ export interface Scenario {
   script?(scene: Scene): Script;
   /** Default: start, and wait until the task has ended or needs a person. */
   drive?(scene: Scene): Promise<TaskAnswer>;
+  /** Played where runs continue as new after a few dozen events. */
+  shortHistory?: boolean;
   /** The arguments that are to take effect; default: those it is called with. */
   executes?: 'edited';
   allowed(terms: Terms): readonly End[];

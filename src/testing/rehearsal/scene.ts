@@ -33,6 +33,8 @@ export interface Props {
   principal: Principal;
   hashKey: Uint8Array | undefined;
   patienceMs: number;
+  /** The run that a task is in. */
+  runId(taskId: string): Promise<string>;
   key: string;
   args: JsonObject;
   /** What an approver makes of them; null where the rehearsal does not say. */
@@ -41,6 +43,9 @@ export interface Props {
   clean: CleanRun | undefined;
 }
 
+/** The name of no step. */
+const NOTHING = 'rehearsed-noise';
+const NOISE_MAX = 40;
 /** Between two looks at a task. */
 const LOOK_MS = 50;
 /** Longer than a retry that was not held back would wait. */
@@ -187,6 +192,21 @@ export class Scene {
     const { execute, rollback } = this.part.calls;
     this.expect(execute === before.execute, 'execute was called while the task was interrupted');
     this.expect(rollback === before.rollback, 'rollback was called while the task was interrupted');
+  }
+
+  /** Asked about what is not there until the history is long, and its run continues as new (S3.6). */
+  async continuedAsNew(): Promise<void> {
+    const { runId } = this.props;
+    const before = await runId(this.taskId);
+    for (let asked = 0; asked < NOISE_MAX && (await runId(this.taskId)) === before; asked += 1)
+      await this.noise();
+    this.expect((await runId(this.taskId)) !== before, 'its run did not continue as new');
+  }
+
+  /** A decision about nothing that is there: some events, and nothing else. */
+  async noise(): Promise<void> {
+    const { accepted } = await this.decide({ kind: 'reject', callId: `${NOTHING}#2` });
+    this.expect(!accepted, 'a decision about nothing was accepted');
   }
 
   cancel(): Promise<MessageAnswer> {

@@ -5,6 +5,7 @@
  * ledger and Temporal are never touched: what is real is the target.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { Client } from '@temporalio/client';
 import type { ActivityInterceptors } from '@temporalio/worker';
 import type { Kysely } from 'kysely';
 import { deriveHmacKey, HoldfastClient, parseEncryptionKeys } from '../../client/index.ts';
@@ -45,6 +46,16 @@ function soonExpired(scripts: Pick<Scripts, 'expiryOf'>): () => ActivityIntercep
   });
 }
 
+/** Attempts at one workflow task that no busy machine makes. */
+const ATTEMPTS_STUCK = 4;
+
+async function runIdOf({ workflow }: Client, taskId: string): Promise<string> {
+  return (await workflow.getHandle(taskId).describe()).runId;
+}
+
+/** A step writes about ten. */
+const HISTORY_EVENTS_MAX = 40;
+
 /** What a task may take beyond its own deadlines, on a busy machine. */
 const PATIENCE_MS = 60_000;
 
@@ -65,6 +76,8 @@ export interface Cast {
   actions: readonly Action[];
   /** Absolute path of the file with the procedure's code, where one is called. */
   code?: string;
+  /** On a server of its own where runs continue as new after a few dozen events (S3.6). */
+  shortHistories?: boolean;
   /** Of what an approver makes of its arguments. */
   edited?: EditTerms;
 }
@@ -111,8 +124,9 @@ export class Stage {
       worker: false,
       faults: scripts.faults,
       interceptors: [soonExpired(scripts)],
-      // A running server's client has no key for this rehearsal's secrets.
-      server: isSecret ? 'local' : (options.server ?? 'local'),
+      // A running server's client has no key for this rehearsal's secrets, and takes long histories.
+      server: isSecret || given.shortHistories ? 'local' : (options.server ?? 'local'),
+      ...(given.shortHistories && { historyEventsMax: HISTORY_EVENTS_MAX }),
       ...(options.store !== undefined && { store: options.store }),
       ...(encryptionKey !== undefined && { encryptionKey }),
     });
@@ -155,10 +169,17 @@ export class Stage {
       ledger: this.holdfast.ledger,
       principal: this.principal,
       hashKey: this.#hashKey,
+      runId: (taskId) => runIdOf(this.holdfast.temporal, taskId),
       patienceMs: PATIENCE_MS + 2 * (attemptMs + settleMs) + verifyMs,
     });
     this.scripts.add(scene.operationId, scene.part);
     return scene;
+  }
+
+  /** Whether its code asks otherwise than on record: no worker gets any further with it. */
+  async isStuck(taskId: string): Promise<boolean> {
+    const { raw } = await this.holdfast.temporal.workflow.getHandle(taskId).describe();
+    return (raw.pendingWorkflowTask?.attempt ?? 0) >= ATTEMPTS_STUCK;
   }
 
   #client(action: Action, hearsHints: boolean): HoldfastClient {

@@ -29,3 +29,14 @@ export const shipAnyway = procedure<readonly Action[], { order: string }>(
     return p.step('carrier', 'book_carrier', { order });
   },
 );
+
+/** Names its order by the clock: run anew over what is on record it asks for another. */
+export const shipByClock = procedure<readonly Action[], { order: string }>(
+  'ship_by_clock',
+  async (p, { order }) => {
+    const dated = `${order} of ${Date.now()}`;
+    await p.step('funds', 'hold_funds', { order: dated });
+    await p.step('slot', 'hold_slot', { order: dated });
+    return p.step('carrier', 'book_carrier', { order: dated });
+  },
+);

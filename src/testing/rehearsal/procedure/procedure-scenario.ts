@@ -24,6 +24,8 @@ export interface ProcedureScenario {
   rules: readonly string[];
   /** What is done to steps, by their names. */
   scripts(scene: ProcedureScene): Record<string, Script>;
+  /** Played where runs continue as new after a few dozen events (S3.6). */
+  shortHistory?: boolean;
   /** Default: start, and wait until the task has ended or needs a person. */
   drive?(scene: ProcedureScene): Promise<TaskAnswer>;
   allowed: readonly End[];

@@ -17,6 +17,8 @@ import type { Course, CourseStep, Told } from './course.ts';
 /** Longer than a step that was not held back would need to begin. */
 const HOLD_MS = 1_000;
 const LOOK_MS = 50;
+/** Decisions about nothing that make any history a long one. */
+const NOISE = 9;
 const QUERY_MS = 3_000;
 const QUERIES_MAX = 5;
 /** More approvals than that are no procedure's. */
@@ -40,6 +42,8 @@ export class ProcedureScene {
   readonly undone: string[] = [];
   /** What people do who are asked about a step; those of no other say yes. */
   readonly says = new Map<string, 'no' | 'nothing'>();
+  /** Happens before anybody says yes. */
+  beforeApproval?: (asked: ApprovalView) => Promise<void>;
   /** Whom it asked about which step, and what follows where nobody answers. */
   readonly asked = new Map<string, ApprovalView['onExpiry']>();
   readonly #stage: Stage;
@@ -99,6 +103,38 @@ export class ProcedureScene {
     throw new Error(`it asked for more than ${ASKED_MAX} approvals`);
   }
 
+  /** Fills the history beside the first call of a step: the run continues as new once that is over. */
+  readonly fillsHistory: Script = {
+    execute: async ({ turn, real }) => {
+      const answer = await real();
+      if (turn === 1) for (let asked = 0; asked < NOISE; asked += 1) await this.scene.noise();
+      return answer;
+    },
+  };
+
+  /** As `wait`, where the run continues as new meanwhile, once at least; its code may be found to be another then. */
+  async waitOverRuns(): Promise<TaskAnswer> {
+    const { runId } = this.scene.props;
+    const { taskId } = this.scene;
+    const before = await runId(taskId);
+    const stuck = this.#untilStuck();
+    const answer = await Promise.race([this.wait(), stuck.found]).finally(stuck.leave);
+    this.scene.expect((await runId(taskId)) !== before, 'its run did not continue as new');
+    return answer;
+  }
+
+  #untilStuck(): { found: Promise<never>; leave: () => void } {
+    let isLeft = false;
+    const look = async (): Promise<never> => {
+      while (!(await this.#stage.isStuck(this.scene.taskId).catch(() => false))) {
+        if (isLeft) return new Promise<never>(() => undefined);
+        await sleep(LOOK_MS * 10);
+      }
+      throw new Error('when its code was run anew over what is on record, it asked for something else');
+    };
+    return { found: look(), leave: () => (isLeft = true) };
+  }
+
   /** Until it is so, or has ended; approvals are given meanwhile. */
   async until(isSo: (detail: TaskDetail) => boolean): Promise<TaskDetail> {
     for (;;) {
@@ -131,6 +167,7 @@ export class ProcedureScene {
     this.asked.set(step, asked.onExpiry);
     switch (this.says.get(step)) {
       case undefined:
+        await this.beforeApproval?.(asked);
         return this.#approve(asked);
       case 'no': {
         const by = approverOf(principal, asked, 1);

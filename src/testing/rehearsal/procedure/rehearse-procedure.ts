@@ -13,7 +13,8 @@ import { approvalInWords } from '../approval-in-words.ts';
 import { END } from '../endings.ts';
 import { oracleOf } from '../oracle.ts';
 import type { RehearsalReport, ScenarioReport } from '../report.ts';
-import { Stage } from '../stage.ts';
+import type { Stage } from '../stage.ts';
+import { Stages } from '../stages.ts';
 import type { StageOptions } from '../stage.ts';
 import { termsOf } from '../terms.ts';
 import type { Course } from './course.ts';
@@ -62,12 +63,23 @@ export async function rehearseProcedure(
   const request = { args: argsOf('rehearsal'), key: 'rehearsal', principal, hashKey: new Uint8Array(32) };
   const { approval = null } = planOperation(procedure, request).plan;
   const startedAt = Date.now();
-  const stage = await Stage.open({ rehearsed: procedure, actions, code }, approval, options);
+  const stages = new Stages({ rehearsed: procedure, actions, code }, approval, options);
   try {
-    const oracles = oraclesOf(actions, stage);
-    const play = (scenario: ProcedureScenario, steps: readonly KnownStep[]): Promise<PlayedProcedure> => {
+    const stage = await stages.get(false);
+    const play = async (
+      scenario: ProcedureScenario,
+      steps: readonly KnownStep[],
+    ): Promise<PlayedProcedure> => {
       const key = `rehearsal-${randomUUID()}`;
-      return performProcedure({ stage, oracles, scenario, key, args: argsOf(key), steps });
+      const on = await stages.get(scenario.shortHistory === true);
+      return performProcedure({
+        stage: on,
+        oracles: oraclesOf(actions, on),
+        scenario,
+        key,
+        args: argsOf(key),
+        steps,
+      });
     };
     const first = await play(clean, []);
     const isClean = first.report.end === END.completed;
@@ -88,7 +100,7 @@ export async function rehearseProcedure(
     for (const each of [first, ...chosen.flatMap((scenario) => played.get(scenario) ?? [])])
       reports.push(await each.recount());
     const left = scenarios.filter((scenario) => !chosen.includes(scenario));
-    return await reported(stage, procedure, request.args, reports, {
+    return await reported(stages, stage, procedure, request.args, reports, {
       startedAt,
       course: first.course,
       goingOn: [...played].flatMap(([{ name }, { goesOn }]) =>
@@ -97,7 +109,7 @@ export async function rehearseProcedure(
       skipped: left.map(({ group, name }) => ({ group, scenario: name, reason: 'left out by `only`' })),
     });
   } finally {
-    await stage.close();
+    await stages.close();
   }
 }
 
@@ -124,6 +136,7 @@ function oraclesOf(actions: readonly Action[], { holdfast: { ledger } }: Stage):
 }
 
 async function reported(
+  stages: Stages,
   stage: Stage,
   { contract }: Action,
   args: JsonObject,
@@ -158,6 +171,6 @@ async function reported(
     startedAt: new Date(startedAt).toISOString(),
     durationMs: Date.now() - startedAt,
     node: process.version,
-    audit: await stage.holdfast.ledger.audit({ tenant: stage.principal.tenant, limit: 100_000 }),
+    audit: await stages.audit(),
   };
 }

@@ -6,6 +6,7 @@
  * step's target counts is then held against what the task says of it.
  */
 import { ActionFailure, mismatch } from '../../../contract/handlers.ts';
+import { stepOfCallId } from '../../../task/approval.ts';
 import { END } from '../endings.ts';
 import type { End } from '../endings.ts';
 import { afterDone, afterNothing, withRetry } from '../scenarios/doubt.ts';
@@ -13,6 +14,7 @@ import { POINTS } from '../scenarios/points.ts';
 import { crashOnceAt, onceAt } from '../scripts.ts';
 import type { Script } from '../scripts.ts';
 import type { CourseStep } from './course.ts';
+import type { ProcedureScene } from './procedure-scene.ts';
 import type { AskedStep, KnownStep, ProcedureScenario } from './procedure-scenario.ts';
 
 /** Soon enough to be waited for. */
@@ -49,6 +51,8 @@ export function scenariosOf(
     ...steps.flatMap((step) => cancels(step, before(step, steps))),
     ...steps.map((step) => interrupt(step, steps)),
     ...deliveries,
+    ...continued(steps),
+    ...asked.map(continuedAsking),
   ];
 }
 
@@ -56,6 +60,56 @@ export function scenariosOf(
 function before(step: CourseStep, steps: readonly KnownStep[]): KnownStep[] {
   return steps.filter((each) => each.step !== step.step && !each.after.includes(step.step));
 }
+
+/** The run continues as new after each step: nothing is done twice, and all of it can be undone (S3.6). */
+function continued(steps: readonly KnownStep[]): ProcedureScenario[] {
+  const last = steps.at(-1);
+  // Nothing else can be asked of the ledger while a transaction is open.
+  const filled = steps.filter(({ terms }) => !terms.transactional);
+  if (last === undefined || filled.length === 0) return [];
+  const fill = ({ fillsHistory }: ProcedureScene): Record<string, Script> =>
+    Object.fromEntries(filled.map(({ step }) => [step, fillsHistory]));
+  const scenario = (
+    name: string,
+    scripts: ProcedureScenario['scripts'],
+    allowed: readonly End[],
+  ): ProcedureScenario => ({
+    group: 'continued',
+    name,
+    rules: ['S3.6', 'S6.3'],
+    shortHistory: true,
+    scripts,
+    drive: async (scene) => {
+      await scene.call();
+      return scene.waitOverRuns();
+    },
+    allowed,
+  });
+  const whole = scenario('continued as new after each step', fill, [END.completed]);
+  if (filled.every(({ step }) => step === last.step)) return [whole];
+  return [
+    whole,
+    scenario(
+      `${last.step}: refused for good after the run continued as new`,
+      (scene) => ({ ...fill(scene), [last.step]: refused }),
+      failedAfter(before(last, steps)),
+    ),
+  ];
+}
+
+const continuedAsking = ({ step }: AskedStep): ProcedureScenario => ({
+  group: 'continued',
+  name: `${step}: continued as new while it waits for approval`,
+  rules: ['S3.6', 'S4.1'],
+  shortHistory: true,
+  scripts: (scene) => {
+    scene.beforeApproval = async ({ callId }) => {
+      if (stepOfCallId(callId) === step) await scene.scene.continuedAsNew();
+    };
+    return {};
+  },
+  allowed: [END.completed],
+});
 
 /** Somebody says no, or nobody says anything until it is too late: what was committed before is undone (S4.2, S4.4). */
 function approvals(

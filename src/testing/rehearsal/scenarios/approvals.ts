@@ -17,18 +17,22 @@ const WRONG_ANSWERS = 3;
 const NOBODY = 'policy asks nobody about these arguments';
 
 /** The same policy, with an end that can be waited for. */
-function soonExpired(contract: ActionContract): ActionContract {
-  const rule: ActionContract['approval'] = (input) => {
-    const own = contract.approval?.(input);
-    // Where the contract's rule asks nobody, what can't be undone still asks (S6.4).
-    const expiresIn = own && own.onExpiry === 'escalate' ? ESCALATED_MS : EXPIRES_IN_MS;
-    return { ...(own || {}), expiresIn };
+export const expiringIn =
+  (expiresInMs: number) =>
+  (contract: ActionContract): ActionContract => {
+    const rule: ActionContract['approval'] = (input) => {
+      const own = contract.approval?.(input);
+      // Where the contract's rule asks nobody, what can't be undone still asks (S6.4).
+      const expiresIn =
+        own && own.onExpiry === 'escalate' ? Math.max(expiresInMs, ESCALATED_MS) : expiresInMs;
+      return { ...(own || {}), expiresIn };
+    };
+    return { ...contract, approval: rule };
   };
-  return { ...contract, approval: rule };
-}
+const soonExpired = expiringIn(EXPIRES_IN_MS);
 
 /** S4.4: reminded or escalated, an approval stays open, and is given then. */
-function afterExpiry({ approval }: Terms): End[] {
+export function afterExpiry({ approval }: Terms): End[] {
   switch (approval?.onExpiry) {
     case 'halt':
       return [END.person];
@@ -40,8 +44,10 @@ function afterExpiry({ approval }: Terms): End[] {
   }
 }
 
-async function letExpire(scene: Scene): Promise<TaskAnswer> {
+/** `meanwhile`: while it waits. */
+export async function letExpire(scene: Scene, meanwhile?: () => Promise<void>): Promise<TaskAnswer> {
   const asked = await scene.callUntilAsked();
+  await meanwhile?.();
   const { onExpiry } = asked;
   if (onExpiry === 'remind' || onExpiry === 'escalate') {
     await scene.until(({ alerts }) => alerts.length > 0);
@@ -91,7 +97,7 @@ const approvals: Scenario[] = [
     name: 'nobody decides in time',
     rules: ['S4.4'],
     contract: soonExpired,
-    drive: letExpire,
+    drive: (scene: Scene) => letExpire(scene),
     allowed: afterExpiry,
   },
   {

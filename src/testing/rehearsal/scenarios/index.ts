@@ -2,6 +2,7 @@
 import type { ScenarioGroup } from '../scenario.ts';
 import { APPROVALS } from './approvals.ts';
 import { CANCELS } from './cancels.ts';
+import { CONTINUED } from './continued.ts';
 import { CRASHES } from './crashes.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { EDITS } from './edits.ts';
@@ -22,4 +23,5 @@ export const SCENARIOS: readonly ScenarioGroup[] = [
   CANCELS,
   INTERRUPTS,
   DELIVERIES,
+  CONTINUED,
 ];
