@@ -111,3 +111,10 @@ export const withChild = procedure<Actions, { fail: boolean }>('with_child', asy
     return { failed: error.step, cause: error.cause };
   }
 });
+
+/** A person is asked half way; what nobody answers in time waits for somebody who looks into it. */
+export const haltedTrip = procedure<Actions>('halted_trip', async (p) => {
+  await p.step('flight', 'book', { name: 'flight' });
+  await p.approve('go', { view: { to: 'sea' }, roles: ['boss'], onExpiry: 'halt', expiresIn: '1h' });
+  return p.step('car', 'book', { name: 'car' });
+});
