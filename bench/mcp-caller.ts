@@ -53,7 +53,15 @@ export class McpCaller {
     return result;
   }
 
-  #post(body: string, headers: Record<string, string>): Promise<string> {
+  async #post(body: string, headers: Record<string, string>): Promise<string> {
+    for (;;) {
+      const answer = await this.#postOnce(body, headers);
+      if (answer !== null) return answer;
+    }
+  }
+
+  /** Null: the gateway closed the kept connection as it was used again. All that is sent here may be sent again. */
+  #postOnce(body: string, headers: Record<string, string>): Promise<string | null> {
     return new Promise((resolve, reject) => {
       const sent = request(this.#url, {
         method: 'POST',
@@ -66,7 +74,10 @@ export class McpCaller {
           'mcp-protocol-version': PROTOCOL,
         },
       });
-      sent.once('error', reject);
+      sent.once('error', (error: NodeJS.ErrnoException) => {
+        if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(null);
+        else reject(error);
+      });
       sent.once('response', (response) => void textOf(response).then(resolve, reject));
       sent.end(body);
     });

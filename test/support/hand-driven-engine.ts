@@ -37,6 +37,8 @@ export class HandDrivenEngine implements TaskEngine {
   decisionReply: DecisionReply = { accepted: true, code: 'approved', status: 'running' };
   readonly decisions: DecisionMessage[] = [];
   /** The inbox. */
+  /** Whose result somebody has waited for. */
+  readonly awaited = new Set<string>();
   readonly waits: (WaitingTask & { tenant: string })[] = [];
   /** Awaited before each start; a gate for tests of what happens meanwhile. */
   beforeStart: (taskId: string) => Promise<void> = () => Promise.resolve();
@@ -89,6 +91,7 @@ export class HandDrivenEngine implements TaskEngine {
       if (run.state === 'completed' && run.outcome) return { kind: 'ended', outcome: run.outcome };
       const left = deadline - Date.now();
       if (left <= 0 || signal?.aborted) return { kind: 'open' };
+      this.awaited.add(taskId);
       await this.#untilClosed(left, signal);
     }
   }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { HoldfastClient } from '../../src/client/index.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
@@ -329,9 +329,9 @@ describe('a call that meets a cancel intent [M1.4]', () => {
     error: null,
     cancelRequested: true,
   } as const;
-  /** The task that was told to cancel ends, a little later. */
+  /** The task that was told to cancel ends once the next call waits for that. */
   async function endLater(taskId: string, end: TaskEnd): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await vi.waitFor(() => expect(engine.awaited).toContain(taskId));
     const { operationId } = (await ledger.findByTask(taskId))!;
     if (end.effect === 'none') {
       await ledger.closeTask({ operationId, taskId, ordinal: 1, attempt: 0, end, notes: [] });
