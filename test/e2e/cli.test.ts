@@ -175,6 +175,18 @@ describe('holdfast task and tasks', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
+  it('shows a task by the tool and the key of its call, and tells an unused key from half a question [M6.3]', async () => {
+    const { value } = await call('by-key');
+    const show = (...given: string[]) =>
+      holdfastJson<Partial<CallJson> & { error?: { code: string } }>({ cwd }, 'task', 'show', ...given);
+    const found = await show('--tool', 'transfer_funds', '--key', 'by-key');
+    expect(found).toMatchObject({ code: 0, value: { taskId: value.taskId } });
+    expect((await show('--tool', 'transfer_funds', '--key', 'unused')).value.error?.code).toBe(
+      'task_not_found',
+    );
+    expect((await show('--key', 'by-key')).code).toBe(2);
+  });
+
   it('says that a finished task has ended when it is cancelled, and changes nothing [S7.4]', async () => {
     const { value } = await call('late-cancel');
     const cancelled = await holdfastJson<{ code: string }>({ cwd }, 'task', 'cancel', value.taskId);

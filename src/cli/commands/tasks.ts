@@ -1,5 +1,6 @@
 /** `holdfast tasks` and `holdfast task show|watch|cancel|resolve ID`. */
 import { InvalidArgumentError } from 'commander';
+import { HoldfastError } from '../../contract/error.ts';
 import type { HoldfastClient } from '../../client/index.ts';
 import type { ResolutionInput } from '../../client/task-client.ts';
 import type { Principal } from '../../task/plan.ts';
@@ -108,7 +109,7 @@ async function shownTask(
 ): Promise<string> {
   if (id !== undefined && tool === undefined && key === undefined) return id;
   if (id !== undefined || tool === undefined || key === undefined)
-    throw new InvalidArgumentError('Give either an id, or --tool and --key together.');
+    throw new HoldfastError('invalid_arguments', 'Give either an id, or --tool and --key together.');
   return (await client.find({ action: tool, key, principal })).taskId;
 }
 
