@@ -3,4 +3,5 @@ import { procedureWorkflow } from './procedure.ts';
 import * as userProcedures from './user-procedures.ts';
 
 export { action } from './action.ts';
+export { lease } from './lease.ts';
 export const procedure = procedureWorkflow(userProcedures);

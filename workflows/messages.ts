@@ -5,6 +5,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { DecisionMessage, DecisionReply } from '../src/task/approval.ts';
 import type { Resolution } from '../src/task/event.ts';
+import type { LeaseGrant, LeaseRelease, LeaseRequest, LeaseState } from '../src/task/lease.ts';
 import type { JournalEntry } from '../src/task/procedure-event.ts';
 import type { TaskState } from '../src/task/state.ts';
 
@@ -45,6 +46,25 @@ export const interruptUpdate = defineUpdate<MessageReply, [CancelMessage?]>('int
 export const resumeUpdate = defineUpdate<MessageReply, [CancelMessage?]>('resumeTask');
 export const taskQuery = defineQuery<TaskState>('task');
 export const eventsQuery = defineQuery<JournalEntry[]>('events');
+
+/** Workflow `lease`, one for each tenant and resource (S8.2). */
+export const WORKFLOW_LEASE = 'lease';
+
+/** What it is started with. `carried` is set by its own continue-as-new alone. */
+export interface LeaseArgument {
+  v: 1;
+  tenant: string;
+  resource: string;
+  carried?: LeaseState;
+}
+
+export const leaseAcquireSignal = defineSignal<[LeaseRequest]>('leaseAcquire');
+export const leaseRenewSignal = defineSignal<[LeaseRequest]>('leaseRenew');
+export const leaseReleaseSignal = defineSignal<[LeaseRelease]>('leaseRelease');
+/** To the holder; `id` is the lease's workflow, `step` the owner's. */
+export type LeaseGrantMessage = LeaseGrant & { id: string; step?: string };
+export const leaseGrantedSignal = defineSignal<[LeaseGrantMessage]>('leaseGranted');
+export const leaseQuery = defineQuery<LeaseArgument & { state: LeaseState }>('lease');
 
 /** Search attributes, registered by the embedded server and by `holdfast migrate`. */
 export const SEARCH_ATTRIBUTES = {
