@@ -2,11 +2,14 @@
  * S2.3: who may act on an operation, until when. A claim that was granted is newer than every one before it; what an
  * older holder writes later is stale.
  */
-import type { Claim } from '../task/claim.ts';
+import type { ExpressionBuilder } from 'kysely';
+import type { Claim, HeldLease } from '../task/claim.ts';
+import type { JsonObject } from '../task/json.ts';
 import { beginAttempt, intendAttempt, loseAttempt } from './attempt.ts';
+import { overtakenBy } from './fence.ts';
 import type { ClaimAnswer, ClaimRequest, RowState, Written } from './ledger.ts';
 import { stored } from './row.ts';
-import type { OperationTable } from './schema.ts';
+import type { OperationTable, Schema } from './schema.ts';
 import type { Queries } from './store.ts';
 import type { Held, Unit } from './unit.ts';
 
@@ -42,6 +45,9 @@ export async function claim(unit: Unit, request: ClaimRequest): Promise<ClaimAns
   if (record.task_end !== null || !CLAIMABLE.includes(record.state)) return { kind: 'closed', row: held.row };
   const remainingMs = request.attempt === record.attempt ? (record.claimed_until ?? 0) - now : 0;
   if (remainingMs > 0) return { kind: 'busy', retryAfterMs: remainingMs };
+  const leaseFence = await overtakenBy(unit.tx, request.lease);
+  if (leaseFence !== null)
+    return { kind: 'stale', rowAttempt: record.attempt, superseded: false, leaseFence };
   return grant(unit, held, request);
 }
 
@@ -54,7 +60,7 @@ function grant(unit: Unit, held: Held, request: ClaimRequest): ClaimAnswer {
   const { record, now } = held;
   const isIntent = request.executing && NOTHING_IN_DOUBT.includes(record.state);
   const claimedUntil = now + request.claimMs;
-  const { edited = null } = request;
+  const { edited = null, lease } = request;
   loseAttempt(unit, record, now);
   unit.save(held, {
     by: 'claim',
@@ -72,16 +78,21 @@ function grant(unit: Unit, held: Held, request: ClaimRequest): ClaimAnswer {
       claimedUntil,
       ...(edited !== null && { edited: { ...edited, fingerprint: { ...edited.fingerprint } } }),
       ...(isIntent && { attemptDeadline: now + request.attemptMs }),
+      ...leaseData(lease),
     },
   });
   beginAttempt(unit, held, request.taskId, isIntent);
   const { operation_id: operationId, task_id: taskId, ordinal, attempt, generation } = held.record;
   return {
     kind: 'granted',
-    claim: { operationId, taskId, ordinal, attempt, generation, claimedUntil },
+    claim: { operationId, taskId, ordinal, attempt, generation, claimedUntil, ...(lease && { lease }) },
     before,
   };
 }
+
+/** S10.4: under which grant it was sent. */
+export const leaseData = (lease: HeldLease | undefined): JsonObject =>
+  lease === undefined ? {} : { lease: { resource: lease.resource, fence: lease.fence } };
 
 export async function intend(
   unit: Unit,
@@ -92,6 +103,8 @@ export async function intend(
   const { record, now } = held;
   const isOpen = record.state === 'in_flight' || NOTHING_IN_DOUBT.includes(record.state);
   if (!isHeld(record, claim) || !isOpen || record.task_end !== null) return { kind: 'stale', row: held.row };
+  const leaseFence = await overtakenBy(unit.tx, claim.lease);
+  if (leaseFence !== null) return { kind: 'stale', row: held.row, leaseFence };
   const attemptDeadline = Math.max(now + attemptMs, record.attempt_deadline ?? 0);
   unit.save(held, {
     by: 'intend',
@@ -118,7 +131,15 @@ export async function renew(
   claimMs: number,
 ): Promise<boolean> {
   const { operationId, ordinal, attempt, generation } = claim;
-  const values = { operationId, ordinal, attempt, generation, claimMs, now: clock.value() };
+  const values = {
+    operationId,
+    ordinal,
+    attempt,
+    generation,
+    claimMs,
+    now: clock.value(),
+    ...leaseSlots(claim),
+  };
   const rows = await query(
     statements.get('renew claim', values, (db, slots) =>
       db
@@ -140,6 +161,7 @@ export async function renew(
         .where('generation', '=', slots.generation)
         .where('claimed_until', 'is not', null)
         .where('task_end', 'is', null)
+        .where((eb) => noNewerFence(eb, slots))
         .returning('operation_id'),
     ),
   );
@@ -149,7 +171,7 @@ export async function renew(
 /** S2.5: true while the claim is the row's and runs: past its end another attempt may take over at any moment. */
 export async function owns({ read, statements, clock }: Queries, claim: Claim): Promise<boolean> {
   const { operationId, ordinal, attempt, generation } = claim;
-  const values = { operationId, ordinal, attempt, generation, now: clock.value() };
+  const values = { operationId, ordinal, attempt, generation, now: clock.value(), ...leaseSlots(claim) };
   const rows = await read(
     statements.get('owns claim', values, (db, slots) =>
       db
@@ -160,8 +182,24 @@ export async function owns({ read, statements, clock }: Queries, claim: Claim): 
         .where('attempt', '=', slots.attempt)
         .where('generation', '=', slots.generation)
         .where('claimed_until', '>', clock.expression(slots.now))
-        .where('task_end', 'is', null),
+        .where('task_end', 'is', null)
+        .where((eb) => noNewerFence(eb, slots)),
     ),
   );
   return rows.length > 0;
+}
+
+/** Without a lease it names no resource, of which no fence was ever seen. */
+const leaseSlots = ({ lease }: Claim) => ({ leaseId: lease?.id ?? '', leaseFence: lease?.fence ?? 0 });
+
+/** S8.3: the lease has not passed on to somebody who wrote. */
+function noNewerFence(
+  { not, exists, selectFrom }: ExpressionBuilder<Schema, 'operation'>,
+  slots: { leaseId: string; leaseFence: number },
+) {
+  const newer = selectFrom('fence')
+    .select('fence.resource')
+    .where('fence.resource', '=', slots.leaseId)
+    .where('fence.fence', '>', slots.leaseFence);
+  return not(exists(newer));
 }

@@ -7,15 +7,15 @@
  * Invariants:
  * 1. Every method that changes a row is one transaction, in which its audit entries and alerts are written too.
  * 2. A row moves only along the table in transitions.ts, under the guard named there.
- * 3. A write under a claim takes place only while `(ordinal, attempt, generation)` are still the row's; else it
- *    answers `stale` and changes nothing.
+ * 3. A write under a claim takes place only while `(ordinal, attempt, generation)` are still the row's, and under a lease
+ *    only while no newer fence of its resource was seen; else it answers `stale` and changes nothing.
  * 4. All times that decide anything are the database's.
  * 5. Values given in are stored as canonical JSON and parsed anew for every reader (S2.9).
  */
 import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditNote } from '../task/activity-api.ts';
 import type { Resolution, RollbackReason } from '../task/event.ts';
-import type { Claim } from '../task/claim.ts';
+import type { Claim, HeldLease } from '../task/claim.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { StoredResult, TaskEnd } from '../task/outcome.ts';
@@ -103,6 +103,8 @@ export interface ClaimRequest {
   executing: boolean;
   /** S4.2: kept beside the request's fingerprint. Default null. */
   edited?: PlanEdit | null;
+  /** S8.3: refused as stale once a newer fence of it was seen. */
+  lease?: HeldLease | undefined;
   notes: AuditNote[];
 }
 
@@ -110,11 +112,14 @@ export type ClaimAnswer =
   /** `before` is the row as it was: state `in_flight` or `applied` there means an earlier attempt may have reached the world. */
   | { kind: 'granted'; claim: Claim; before: OperationRow }
   | { kind: 'busy'; retryAfterMs: number }
-  | { kind: 'stale'; rowAttempt: number; superseded: boolean }
+  /** `leaseFence`: it is the lease that is stale, and this the newest fence seen. */
+  | { kind: 'stale'; rowAttempt: number; superseded: boolean; leaseFence?: number }
   /** The row is in a state that no attempt may claim (committed, failed, refused and ended, attention, …). */
   | { kind: 'closed'; row: OperationRow };
 
-export type Written = { kind: 'written'; row: OperationRow } | { kind: 'stale'; row: OperationRow };
+/** `leaseFence`: the claim is the row's, its lease is stale; the newest fence seen. */
+export type Written =
+  { kind: 'written'; row: OperationRow } | { kind: 'stale'; row: OperationRow; leaseFence?: number };
 
 export interface RollbackClaimRequest {
   parentOperationId: string;
@@ -126,6 +131,8 @@ export interface RollbackClaimRequest {
   claimMs: number;
   attemptMs: number;
   reason: RollbackReason;
+  /** S8.3: refused as stale once a newer fence of it was seen. */
+  lease?: HeldLease | undefined;
   notes: AuditNote[];
 }
 
@@ -134,7 +141,7 @@ export type RollbackClaimAnswer =
   /** The rollback was carried out by an earlier attempt. */
   | { kind: 'done'; row: OperationRow }
   | { kind: 'busy'; retryAfterMs: number }
-  | { kind: 'stale'; rowAttempt: number }
+  | { kind: 'stale'; rowAttempt: number; leaseFence?: number }
   /** The parent is in a state from which no rollback starts: `attention` (a person is asked), or nothing was applied. */
   | { kind: 'closed'; row: OperationRow };
 
@@ -331,6 +338,8 @@ export interface Ledger extends Transitions, Outbox, RemoteTasks {
   getPayload(tenant: string, sha256: string): Promise<string | null>;
   /** S8.3: true and remembered when `fence` is the newest seen for `resource`; false when a newer one was. */
   advanceFence(resource: string, fence: number): Promise<boolean>;
+  /** 0 where none was seen. */
+  newestFence(resource: string): Promise<number>;
   now(): Promise<number>;
   /** Throws `ledger_unavailable` or `ledger_unsuitable`; answers the schema version. */
   check(): Promise<{ version: number }>;

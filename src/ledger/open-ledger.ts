@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { HoldfastError } from '../contract/error.ts';
 import * as claims from './claim.ts';
 import * as close from './close.ts';
-import { advanceFence } from './fence.ts';
+import { advanceFence, newestFence } from './fence.ts';
 import type { Ledger, LedgerOptions, Transitions } from './ledger.ts';
 import { SCHEMA_VERSION, migrate, schemaVersion } from './migrations.ts';
 import type { Outbox } from './alert.ts';
@@ -198,6 +198,7 @@ function readsOver(read: Read, queries: Queries, store: Pick<Store, 'now'>) {
     audit: (filter) => read((db) => reads.audit(db, queries, filter)),
     verifyAudit: (filter) => read((db) => verifyAudit(db, filter)),
     standingRules: (filter) => read(async (db) => rules.standingRules(db, filter, await store.now())),
+    newestFence: (resource) => read((db) => newestFence(db, resource)),
     getPayload: (tenant, sha256) => read((db) => getPayload(db, tenant, sha256)),
   } satisfies Partial<Ledger>;
 }

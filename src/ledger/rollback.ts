@@ -8,7 +8,8 @@ import type { Failure } from '../task/failure.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { TaskEnd } from '../task/outcome.ts';
 import { beginAttempt, endAttempt, loseAttempt } from './attempt.ts';
-import { isCurrent, isHeld } from './claim.ts';
+import { isCurrent, isHeld, leaseData } from './claim.ts';
+import { overtakenBy } from './fence.ts';
 import type { Alert, RollbackClaimAnswer, RollbackClaimRequest, RowState, Written } from './ledger.ts';
 import { stored } from './row.ts';
 import type { OperationTable } from './schema.ts';
@@ -37,6 +38,8 @@ export async function claimRollback(unit: Unit, request: RollbackClaimRequest): 
     ours?.attempt === request.attempt ? ours : record.attempt === request.attempt ? record : null;
   const remainingMs = (running?.claimed_until ?? 0) - parent.now;
   if (remainingMs > 0) return { kind: 'busy', retryAfterMs: remainingMs };
+  const leaseFence = await overtakenBy(unit.tx, request.lease);
+  if (leaseFence !== null) return { kind: 'stale', rowAttempt, leaseFence };
   return grant(unit, parent, rollback, request);
 }
 
@@ -57,15 +60,16 @@ function grant(
       attempt_deadline: null,
     },
     event: 'operation.rollback_claimed',
-    data: { reason: request.reason, rollback: request.operationId },
+    data: { reason: request.reason, rollback: request.operationId, ...leaseData(request.lease) },
   });
   const claimed = rollback ? takeOver(unit, rollback, request) : insertRollback(unit, parent, request);
   beginAttempt(unit, claimed, request.taskId, true);
   const { operation_id: operationId, task_id: taskId, ordinal, attempt, generation } = claimed.record;
   const claimedUntil = claimed.now + request.claimMs;
+  const { lease } = request;
   return {
     kind: 'granted',
-    claim: { operationId, taskId, ordinal, attempt, generation, claimedUntil },
+    claim: { operationId, taskId, ordinal, attempt, generation, claimedUntil, ...(lease && { lease }) },
     parent: parent.row,
   };
 }
@@ -135,6 +139,8 @@ export async function finishRollback(
     return { kind: 'written', row: rollback.row };
   }
   if (!isRunning(parent, rollback, claim)) return { kind: 'stale', row: rollback.row };
+  const leaseFence = await overtakenBy(unit.tx, claim.lease);
+  if (leaseFence !== null) return { kind: 'stale', row: rollback.row, leaseFence };
   unit.save(parent, {
     by: 'finishRollback',
     to: 'rolled_back',
@@ -157,6 +163,8 @@ export async function releaseRollback(unit: Unit, claim: Claim, failure: Failure
   const { record } = rollback;
   if (isCurrent(record, claim) && record.state === 'released') return { kind: 'written', row: rollback.row };
   if (record.state !== 'in_flight' || !isHeld(record, claim)) return { kind: 'stale', row: rollback.row };
+  const leaseFence = await overtakenBy(unit.tx, claim.lease);
+  if (leaseFence !== null) return { kind: 'stale', row: rollback.row, leaseFence };
   finish(unit, rollback, {
     by: 'releaseRollback',
     to: 'released',
@@ -178,6 +186,8 @@ export async function rollbackAttention(
     return { kind: 'written', row: rollback.row };
   }
   if (!isRunning(parent, rollback, claim)) return { kind: 'stale', row: rollback.row };
+  const leaseFence = await overtakenBy(unit.tx, claim.lease);
+  if (leaseFence !== null) return { kind: 'stale', row: rollback.row, leaseFence };
   const columns = { failure: stored(failure), attention_about: 'rollback' } as const;
   const data = { failure: failureData(failure) };
   unit.save(parent, {

@@ -11,6 +11,7 @@ import type { JsonObject } from '../task/json.ts';
 import type { StoredResult, TaskEnd } from '../task/outcome.ts';
 import { endAttempt, loseAttempt, refusedAttempt } from './attempt.ts';
 import { isCurrent, isHeld, isSuperseded } from './claim.ts';
+import { overtakenBy } from './fence.ts';
 import type { Place } from './claim.ts';
 import type { Alert, RowState, Transitions, Written } from './ledger.ts';
 import { stored } from './row.ts';
@@ -182,6 +183,8 @@ export async function refuse(
   await unit.notes(held.record, request.taskId, request.notes);
   if (hasRefused(held.record, request)) return { kind: 'written', row: held.row };
   if (!mayRefuse(held, request)) return { kind: 'stale', row: held.row };
+  const leaseFence = await overtakenBy(unit.tx, request.lease);
+  if (leaseFence !== null) return { kind: 'stale', row: held.row, leaseFence };
   const { record } = held;
   loseAttempt(unit, record, held.now);
   unit.save(held, {
@@ -211,12 +214,14 @@ async function report(unit: Unit, claim: Claim, report: Report): Promise<Written
   return reportOn(unit, await unit.lock(claim.operationId), claim, report);
 }
 
-function reportOn(unit: Unit, held: Held, claim: Claim, report: Report): Written {
+async function reportOn(unit: Unit, held: Held, claim: Claim, report: Report): Promise<Written> {
   const { record } = held;
   if (!isCurrent(record, claim)) return { kind: 'stale', row: held.row };
   if (isRepeat(record, report)) return { kind: 'written', row: held.row };
   const mayWrite = report.from.includes(record.state) && record.task_end === null;
   if (!mayWrite || (report.held && !isHeld(record, claim))) return { kind: 'stale', row: held.row };
+  const leaseFence = await overtakenBy(unit.tx, claim.lease);
+  if (leaseFence !== null) return { kind: 'stale', row: held.row, leaseFence };
   unit.save(held, {
     by: report.by,
     to: report.to,

@@ -1,4 +1,5 @@
 /** One attempt at an operation: what every part of the protocol needs at hand. */
+import assert from 'node:assert/strict';
 import type { ExecuteContext, LookContext } from '../contract/handlers.ts';
 import type { AuditNote } from '../task/activity-api.ts';
 import type { Claim, HeldLease } from '../task/claim.ts';
@@ -135,4 +136,9 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
 export function claimMsOf(plan: Plan, isInline: boolean): number {
   const { attemptMs, verifyMs, heartbeatMs } = plan.deadlines;
   return isInline ? attemptMs + verifyMs + heartbeatMs : heartbeatMs;
+}
+
+/** S8.1: what names a resource never runs without its grant. */
+export function assertLease({ plan, lease }: Pick<AttemptScope, 'plan' | 'lease'>): void {
+  assert.equal(lease?.id, plan.lease?.id, 'an attempt runs under the lease that its plan names');
 }

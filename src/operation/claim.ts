@@ -26,6 +26,7 @@ export function claimRequest({ plan, request }: EffectAttempt, executing: boolea
     attemptMs: plan.deadlines.attemptMs,
     executing,
     edited: plan.edited ?? null,
+    lease: request.lease,
     notes: request.journal,
   };
 }
@@ -37,8 +38,10 @@ export function refusedClaim(
   switch (answer.kind) {
     case 'busy':
       return { kind: 'busy', retryAfterMs: answer.retryAfterMs, reason: 'claimed' };
-    case 'stale':
-      return { kind: 'fenceStale', rowAttempt: answer.rowAttempt, superseded: answer.superseded };
+    case 'stale': {
+      const { rowAttempt, superseded, leaseFence } = answer;
+      return { kind: 'fenceStale', rowAttempt, superseded, ...(leaseFence !== undefined && { leaseFence }) };
+    }
     case 'closed':
       return decidedOutcome(answer.row, request) ?? tooLate(answer.row, request);
     default:

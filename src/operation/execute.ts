@@ -15,7 +15,8 @@ import type { CallAnswer } from './handler-call.ts';
 import type { HeldClaim } from './held-claim.ts';
 import { keepOutput } from './keep-result.ts';
 import { keepLateAnswer, recordLateAnswer } from './late-answer.ts';
-import { tooLate } from './look.ts';
+import { staleOutcome } from './look.ts';
+import { newerFence } from './newer-fence.ts';
 import { fail, raiseAttention, release } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 
@@ -65,7 +66,11 @@ async function keepLate(attempt: EffectAttempt, held: HeldClaim, answer: CallAns
 async function overtaken(attempt: EffectAttempt, held: HeldClaim): Promise<OperationOutcome> {
   const row = await attempt.deps.ledger.find(held.claim.operationId);
   if (row === null) throw new Error(`the row of ${held.claim.operationId} is gone`);
-  return tooLate(row, attempt.request);
+  const leaseFence = await newerFence(attempt, held.claim);
+  return staleOutcome(
+    { kind: 'stale', row, ...(leaseFence !== undefined && { leaseFence }) },
+    attempt.request,
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 /** S2.1: what a row says before anything is done, and the outcome that a decided row stands for. Pure. */
 import { differingPaths, redact } from '../contract/redact.ts';
-import type { OperationRow } from '../ledger/ledger.ts';
+import type { OperationRow, Written } from '../ledger/ledger.ts';
 import type { AttemptRequest } from '../task/activity-api.ts';
 import { endedWith } from '../task/ends.ts';
 import type { Failure } from '../task/failure.ts';
@@ -73,6 +73,15 @@ export function refusedOutcome(reason: string, cause?: TerminalCause): Operation
 export function tooLate(row: OperationRow, asker: Asker): OperationOutcome {
   const isSuperseded = row.ordinal > asker.ordinal || row.taskId !== asker.taskId;
   return { kind: 'fenceStale', rowAttempt: row.attempt, superseded: isSuperseded };
+}
+
+/** Of a write that came too late: under a claim that is not the row's any more, or under a lease that passed on. */
+export function staleOutcome(
+  { row, leaseFence }: Extract<Written, { kind: 'stale' }>,
+  asker: Asker,
+): OperationOutcome {
+  if (leaseFence === undefined) return tooLate(row, asker);
+  return { kind: 'fenceStale', rowAttempt: row.attempt, superseded: false, leaseFence };
 }
 
 function noReason(kind: Failure['kind'], code: string): Failure {

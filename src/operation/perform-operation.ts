@@ -15,11 +15,11 @@ import type { OperationRow } from '../ledger/ledger.ts';
 import type { AttemptRequest } from '../task/activity-api.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
 import { askPrecondition, notChecked } from './asking.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt, assertLease } from './attempt.ts';
 import { claim } from './claim.ts';
 import type { AttemptRuntime, OperationDeps } from './deps.ts';
 import { execute } from './execute.ts';
-import { decidedOutcome, look, refusedOutcome, tooLate } from './look.ts';
+import { decidedOutcome, look, refusedOutcome, staleOutcome, tooLate } from './look.ts';
 import type { RefusalCause } from './look.ts';
 import { decisionLimit, paced } from './decision-limit.ts';
 import { refusedEnd } from './record.ts';
@@ -34,6 +34,7 @@ export async function performOperation(
   runtime: AttemptRuntime,
 ): Promise<OperationOutcome> {
   const attempt: EffectAttempt = new Attempt(deps, request, runtime);
+  assertLease(request);
   if (!request.plan.recorded) return performUnrecorded(attempt);
   const row = await findRow(attempt);
   const decided = look(row, request);
@@ -103,11 +104,12 @@ async function refuseUnclaimed(
   reason: string,
   cause: RefusalCause,
 ): Promise<OperationOutcome> {
-  const { plan, taskId, ordinal, attempt: number, journal } = attempt.request;
+  const { plan, taskId, ordinal, attempt: number, lease, journal } = attempt.request;
   const { operationId } = plan;
-  const request = { operationId, taskId, ordinal, attempt: number, notes: journal };
+  const request = { operationId, taskId, ordinal, attempt: number, lease, notes: journal };
   const written = await attempt.deps.ledger.refuse(request, reason, refusedEnd(plan, reason, cause));
   if (written.kind === 'written') return refusedOutcome(reason, cause);
+  if (written.leaseFence !== undefined) return staleOutcome(written, attempt.request);
   return decidedOutcome(written.row, attempt.request) ?? overtakenUnclaimed(attempt, written.row);
 }
 

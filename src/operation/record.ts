@@ -6,7 +6,7 @@
  */
 import { LIMITS } from '../contract/limits.ts';
 import { cut } from '../contract/text.ts';
-import type { Alert, OperationRow, Written } from '../ledger/ledger.ts';
+import type { Alert, Written } from '../ledger/ledger.ts';
 import type { AttemptRequest } from '../task/activity-api.ts';
 import type { Claim } from '../task/claim.ts';
 import { committedEnd, endedWith } from '../task/ends.ts';
@@ -15,7 +15,7 @@ import type { Json } from '../task/json.ts';
 import type { OperationOutcome, StoredResult, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
 import type { Attempt } from './attempt.ts';
-import { refusedOutcome, tooLate } from './look.ts';
+import { refusedOutcome, staleOutcome } from './look.ts';
 import type { RefusalCause } from './look.ts';
 import { persist } from './persist.ts';
 import type { Result } from './result.ts';
@@ -53,7 +53,7 @@ export async function commit(
   const { ledger } = attempt.deps;
   const end = commitEnd(attempt.plan);
   const written = await persist(() => ledger.commit(claim, result.stored, { ...options, end }));
-  if (written.kind === 'stale') return late(attempt, claim, written.row, appliedJson(result.stored));
+  if (written.kind === 'stale') return late(attempt, claim, written, appliedJson(result.stored));
   await attempt.reach('after_commit');
   return { kind: 'committed', result: result.answer, replayed: false };
 }
@@ -66,7 +66,7 @@ export async function storeApplied(
   how: How,
 ): Promise<OperationOutcome | null> {
   const written = await persist(() => attempt.deps.ledger.storeApplied(claim, result.stored, how));
-  return written.kind === 'written' ? null : late(attempt, claim, written.row, appliedJson(result.stored));
+  return written.kind === 'written' ? null : late(attempt, claim, written, appliedJson(result.stored));
 }
 
 export async function release(
@@ -115,7 +115,7 @@ export async function recordMismatch(
   );
   const written = await persist(() => attempt.deps.ledger.mismatched(claim, result.stored, reason, alert));
   if (written.kind === 'written') return { kind: 'mismatch', reason };
-  return late(attempt, claim, written.row, appliedJson(result.stored));
+  return late(attempt, claim, written, appliedJson(result.stored));
 }
 
 /** S3.5: it can't be known here; a person must look. `result` when something is known to be applied. */
@@ -129,7 +129,7 @@ export async function raiseAttention(
   const stored = options.result?.stored;
   const written = await persist(() => attempt.deps.ledger.raiseAttention(claim, failure, alert, stored));
   if (written.kind === 'written') return { kind: 'unknown', failure, attention: true };
-  return late(attempt, claim, written.row, stored === undefined ? failedJson(failure) : appliedJson(stored));
+  return late(attempt, claim, written, stored === undefined ? failedJson(failure) : appliedJson(stored));
 }
 
 async function landed(
@@ -139,7 +139,7 @@ async function landed(
   outcome: OperationOutcome & { failure?: Failure },
 ): Promise<OperationOutcome> {
   if (written.kind === 'written') return outcome;
-  return late(attempt, claim, written.row, {
+  return late(attempt, claim, written, {
     kind: outcome.kind,
     ...(outcome.failure && { failure: asJson(outcome.failure) }),
   });
@@ -149,11 +149,11 @@ async function landed(
 async function late(
   attempt: EffectAttempt,
   claim: Claim,
-  row: OperationRow,
+  stale: Extract<Written, { kind: 'stale' }>,
   outcome: Json,
 ): Promise<OperationOutcome> {
   if (attempt.hasSent) await recordLate(attempt, claim, outcome);
-  return tooLate(row, attempt.request);
+  return staleOutcome(stale, attempt.request);
 }
 
 export async function recordLate(attempt: Attempt, claim: Claim, outcome: Json): Promise<void> {

@@ -28,11 +28,12 @@ export async function claimRollback(
     claimMs: claimMsOf(plan, false),
     attemptMs: plan.deadlines.attemptMs,
     reason,
+    lease: attempt.request.lease,
     notes: journal,
   });
   if (answer.kind === 'granted') return answer;
   if (answer.kind === 'stale')
-    return { kind: 'refused', outcome: { kind: 'fenceStale', rowAttempt: answer.rowAttempt } };
+    return { kind: 'refused', outcome: staleRollback(answer.rowAttempt, answer.leaseFence) };
   if (answer.kind === 'busy') {
     const { retryAfterMs } = answer;
     const failure: Failure = {
@@ -47,6 +48,12 @@ export async function claimRollback(
     return { kind: 'refused', outcome: { kind: 'rolledBack', ...remainsOf(answer.row) } };
   return { kind: 'refused', outcome: await closedOutcome(attempt, transitions, answer.row) };
 }
+
+export const staleRollback = (rowAttempt: number, leaseFence: number | undefined): RollbackOutcome => ({
+  kind: 'fenceStale',
+  rowAttempt,
+  ...(leaseFence !== undefined && { leaseFence }),
+});
 
 /**
  * What an effect that is not to be undone any more stands for. No later attempt would find it otherwise, be its end

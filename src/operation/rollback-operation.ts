@@ -6,16 +6,24 @@
  * in every attempt. Throws as performOperation does.
  */
 import { rollbackOperationId } from '../contract/ids.ts';
-import type { OperationRow } from '../ledger/ledger.ts';
+import type { OperationRow, Written } from '../ledger/ledger.ts';
 import type { RollbackRequest } from '../task/activity-api.ts';
 import type { Failure } from '../task/failure.ts';
 import type { RollbackOutcome } from '../task/outcome.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt, assertLease } from './attempt.ts';
 import type { AttemptRuntime, OperationDeps } from './deps.ts';
 import type { HeldClaim } from './held-claim.ts';
+import { newerFence } from './newer-fence.ts';
 import { persist } from './persist.ts';
 import { alertOf, failedJson, recordLate } from './record.ts';
-import { cannotUndo, claimRollback, endOfRollback, isUndoneAlready, resultToUndo } from './rollback-claim.ts';
+import {
+  cannotUndo,
+  claimRollback,
+  endOfRollback,
+  isUndoneAlready,
+  resultToUndo,
+  staleRollback,
+} from './rollback-claim.ts';
 import { rollbackInTransaction } from './rollback-in-transaction.ts';
 import { undo } from './undo.ts';
 import type { RollbackAttempt, UndoSite } from './undo.ts';
@@ -31,6 +39,7 @@ export async function rollbackOperation(
     runtime,
     rollbackOperationId(request.plan.operationId),
   );
+  assertLease(request);
   runtime.signal.throwIfAborted();
   if (request.plan.transactional) return rollbackInTransaction(attempt);
   await attempt.reach('before_claim');
@@ -63,7 +72,8 @@ async function carryOut(
     case 'overtaken': {
       if (answer.late !== null) await recordLate(attempt, held.claim, answer.late);
       const row = await attempt.deps.ledger.find(held.claim.operationId);
-      return { kind: 'fenceStale', rowAttempt: row?.attempt ?? attempt.request.attempt };
+      const leaseFence = await newerFence(attempt, held.claim);
+      return staleRollback(row?.attempt ?? attempt.request.attempt, leaseFence);
     }
     default:
       return answer satisfies never;
@@ -94,7 +104,7 @@ async function finish(
   );
   if (written.kind === 'stale') {
     await recordLate(attempt, held.claim, { kind: 'undone', remains: remains ?? null });
-    return { kind: 'fenceStale', rowAttempt: written.row.attempt };
+    return staleRollback(written.row.attempt, written.leaseFence);
   }
   await attempt.reach('after_commit');
   return { kind: 'rolledBack', ...(remains !== undefined && { remains }) };
@@ -108,7 +118,7 @@ async function onFailure(
 ): Promise<RollbackOutcome> {
   if (attempt.request.final || failure.kind === 'permanent') return giveUp(attempt, held, failure);
   const written = await persist(() => attempt.deps.ledger.releaseRollback(held.claim, failure));
-  if (written.kind === 'stale') return late(attempt, held, written.row, failure);
+  if (written.kind === 'stale') return late(attempt, held, written, failure);
   return { kind: 'retry', failure };
 }
 
@@ -117,16 +127,16 @@ async function giveUp(attempt: RollbackAttempt, held: HeldClaim, failure: Failur
   const written = await persist(() =>
     attempt.deps.ledger.rollbackAttention(held.claim, attempt.plan.operationId, failure, alert),
   );
-  if (written.kind === 'stale') return late(attempt, held, written.row, failure);
+  if (written.kind === 'stale') return late(attempt, held, written, failure);
   return { kind: 'attention', failure };
 }
 
 async function late(
   attempt: RollbackAttempt,
   held: HeldClaim,
-  row: OperationRow,
+  { row, leaseFence }: Extract<Written, { kind: 'stale' }>,
   failure: Failure,
 ): Promise<RollbackOutcome> {
   if (attempt.hasSent) await recordLate(attempt, held.claim, failedJson(failure));
-  return { kind: 'fenceStale', rowAttempt: row.attempt };
+  return staleRollback(row.attempt, leaseFence);
 }

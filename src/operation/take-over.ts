@@ -20,7 +20,7 @@ import { execute } from './execute.ts';
 import { isRecallable, keepOutput, recallValue, recalled } from './keep-result.ts';
 import type { HeldClaim } from './held-claim.ts';
 import { decisionLimit, paced } from './decision-limit.ts';
-import { tooLate } from './look.ts';
+import { staleOutcome } from './look.ts';
 import type { RefusalCause } from './look.ts';
 import { isProvenNotApplied, judge } from './reconcile.ts';
 import type { Doubt } from './reconcile.ts';
@@ -166,7 +166,7 @@ async function goOn(
   const { attemptMs } = attempt.plan.deadlines;
   const claimMs = claimMsOf(attempt.plan, attempt.request.inline);
   const written = await attempt.deps.ledger.intend(held.claim, { claimMs, attemptMs });
-  if (written.kind === 'stale') return tooLate(written.row, attempt.request);
+  if (written.kind === 'stale') return staleOutcome(written, attempt.request);
   return execute(attempt, held, isProven ? 'nothing_sent' : 'in_doubt');
 }
 

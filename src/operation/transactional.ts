@@ -11,7 +11,7 @@ import { claimRequest, refusedClaim } from './claim.ts';
 import { inTransaction, nothingApplied } from './in-transaction.ts';
 import type { TransactionSite } from './in-transaction.ts';
 import { composeOutput, keepPayload } from './keep-result.ts';
-import { look, tooLate } from './look.ts';
+import { look, staleOutcome } from './look.ts';
 import { commitEnd, failedEnd, refusedEnd } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 import type { ComposedResult } from './result.ts';
@@ -50,10 +50,11 @@ async function perform(attempt: EffectAttempt, site: TransactionSite): Promise<P
   if (found.kind === 'threw') return site.undo(notChecked(found.failure));
   if (found.kind === 'fails') {
     const { reason } = found;
-    const request = { operationId, taskId, ordinal, attempt: number, notes: journal };
+    const { lease } = attempt.request;
+    const request = { operationId, taskId, ordinal, attempt: number, lease, notes: journal };
     const written = await site.transitions.refuse(request, reason, refusedEnd(plan, reason));
     return without(
-      written.kind === 'written' ? { kind: 'refused', reason } : tooLate(written.row, attempt.request),
+      written.kind === 'written' ? { kind: 'refused', reason } : staleOutcome(written, attempt.request),
     );
   }
   await attempt.reach('before_claim');

@@ -31,8 +31,11 @@ export type OperationOutcome =
    * again so soon (`paced`, S3.7); look again after `retryAfterMs`.
    */
   | { kind: 'busy'; retryAfterMs: number; reason: 'claimed' | 'settling' | 'paced' }
-  /** The row has seen a newer claim. `superseded`: a newer ordinal, so another task owns the operation. */
-  | { kind: 'fenceStale'; rowAttempt: number; superseded: boolean }
+  /**
+   * The row has seen a newer claim. `superseded`: a newer ordinal, so another task owns the operation. `leaseFence`: it is
+   * the lease that was lost (S8.3), and this the newest fence seen; nothing was written.
+   */
+  | { kind: 'fenceStale'; rowAttempt: number; superseded: boolean; leaseFence?: number }
   /** The key was used with other arguments; the paths that differ, never values. */
   | { kind: 'conflict'; paths: string[] }
   /** The key is spent by an end other than a commit; `end` is what that task ended with. */
@@ -45,7 +48,7 @@ export type RollbackOutcome =
   | { kind: 'rolledBack'; remains?: string }
   | { kind: 'retry'; failure: Failure }
   | { kind: 'attention'; failure: Failure }
-  | { kind: 'fenceStale'; rowAttempt: number };
+  | { kind: 'fenceStale'; rowAttempt: number; leaseFence?: number };
 
 /** What `closeOperation` answers: the end is recorded, or the row is in a state that must be settled first. */
 export type CloseOutcome =
