@@ -3,6 +3,7 @@
  * activities or local activities; whatever runs twice finds in the ledger what the first did.
  */
 import { actionNamed } from '../src/contract/action-named.ts';
+import { HoldfastError } from '../src/contract/error.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Alert, Ledger } from '../src/ledger/ledger.ts';
 import { closeOperation } from '../src/operation/close-operation.ts';
@@ -14,6 +15,8 @@ import { rollbackOperation } from '../src/operation/rollback-operation.ts';
 import type { ProcedureActivities, TaskActivities } from '../src/task/activity-api.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { AlertDue } from '../src/task/state.ts';
+import { acquireLease } from './acquire-lease.ts';
+import type { LeaseDoor } from './acquire-lease.ts';
 import { asActivity } from './activity-failure.ts';
 import { withRuntime } from './activity-runtime.ts';
 import { approvalGate } from './approval-gate.ts';
@@ -31,6 +34,8 @@ export interface TaskActivityDeps {
   procedures?: readonly Action[];
   /** The key of `hashSensitive`; needed where a contract has sensitive input fields. */
   hashKey?: Uint8Array;
+  /** Without it no action that names a resource gets to run. */
+  leases?: LeaseDoor;
   faults?: FaultPoints;
   log?: OperationLog;
   trace?: HandlerTrace;
@@ -83,6 +88,8 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
         Promise.resolve(planEdit(actionNamed(actions, request.plan.action), request, deps.hashKey)),
       ),
     ...procedureActivities(deps, (name) => actionNamed(actions, name), operationDeps),
+    acquireLease: (request) =>
+      asActivity(log, () => acquireLease({ ledger, leases: deps.leases ?? noLeases }, request)),
     planTask: ({ start, taskId }) =>
       asActivity(log, () =>
         planTask(
@@ -94,6 +101,11 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
       ),
   };
 }
+
+const noLeases: LeaseDoor = {
+  acquire: () =>
+    Promise.reject(new HoldfastError('internal_error', 'This worker was given no way to leases.')),
+};
 
 function procedureActivities(
   { ledger, hashKey, log }: TaskActivityDeps,

@@ -51,6 +51,8 @@ export async function performStep(
   }
   if (plan.approval && NOTHING_SENT.includes(reserved.row.state) && purpose === 'execute')
     return { kind: 'asks', plan, input, ordinal };
+  if (plan.lease != null)
+    return { kind: 'leases', plan, input, ordinal, inDoubt: !NOTHING_SENT.includes(reserved.row.state) };
   const outcome = await performOperation(
     deps.operationDeps(plan.action),
     { plan, input, taskId, ordinal, attempt, purpose, inline: false, verifyFinal: false, journal: [] },

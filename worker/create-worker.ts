@@ -24,6 +24,7 @@ import { dataConverterOf } from './data-converter.ts';
 import { checkKeyPresence } from './key-presence.ts';
 import { deploymentOptions } from './deployment.ts';
 import type { Deployment } from './deployment.ts';
+import { leaseDoor } from './lease-door.ts';
 import type { Log } from './logger.ts';
 import type { AlertFate } from './metrics.ts';
 import { OutboxRelay } from './outbox-relay.ts';
@@ -135,6 +136,7 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
       ...(procedures && { procedures: procedures.contracts }),
       log,
       ...(hmacKey && { hashKey: hmacKey }),
+      leases: leaseDoor(options),
       ...(faults && { faults }),
       ...traced.handlers,
     }),

@@ -25,6 +25,7 @@ import type { ActionArgument } from './argument.ts';
 import { enterInbox, leaveInbox } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { answerDecisions, ignoreOf } from './decisions.ts';
+import { answerGrants } from './leases.ts';
 import { answerMessages, requestCancel, watchCancellation } from './requests.ts';
 import { NOTES_PENDING_MAX, TaskLoop, pendingNotes } from './task-loop.ts';
 import { TaskRun } from './task-run.ts';
@@ -37,6 +38,7 @@ export async function action(argument: ActionArgument): Promise<TaskOutcome> {
   answerMessages(journal);
   const own = { journal, run };
   answerDecisions({ taskOf: () => own, status: () => statusOf(journal.state), ignore: ignoreOf(journal) });
+  answerGrants((step) => (step === undefined ? journal : null));
   watchCancellation((message) => requestCancel(journal, message));
   return CancellationScope.nonCancellable(() => live(argument, journal, run));
 }

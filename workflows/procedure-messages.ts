@@ -7,6 +7,7 @@ import type { EarlyAnswer } from '../src/task/early-decision.ts';
 import { isOver } from '../src/task/phase.ts';
 import { statusOf } from '../src/task/view.ts';
 import { answerDecisions } from './decisions.ts';
+import { answerGrants } from './leases.ts';
 import type { MessageReply } from './messages.ts';
 import type { ProcedureRun } from './procedure-run.ts';
 import type { ProcedureStep } from './procedure-step.ts';
@@ -21,6 +22,7 @@ export function answerProcedureMessages(run: ProcedureRun): void {
     interrupt: (message) => requestInterrupt(run, message),
     resume: (message) => requestResume(run, message),
   });
+  answerGrants((step) => (step === undefined ? null : (run.steps.get(step)?.journal ?? null)));
   answerDecisions({
     taskOf: (callId) => run.steps.get(stepOfCallId(callId)) ?? null,
     early: (decision) => decideEarly(run, decision),

@@ -24,8 +24,14 @@ const LEDGER_RETRY_INITIAL_MS = 1_000;
 const LEDGER_RETRY_MAXIMUM_MS = 60_000;
 
 /** The activities of a dispatched attempt or rollback. */
-export function attemptActivities(plan: Plan, isFirst: boolean): TaskActivities {
+export function attemptActivities(
+  plan: Plan,
+  isFirst: boolean,
+  leaseUntil: number | null = null,
+): TaskActivities {
   return proxyActivities<TaskActivities>({
+    // S8.1: by the engine's clock, no worker is at work beyond its lease; one that is then lost spends no retry.
+    ...(leaseUntil !== null && { scheduleToCloseTimeout: Math.max(1, leaseUntil - Date.now()) }),
     startToCloseTimeout: attemptMsInAll(plan.deadlines, isFirst),
     heartbeatTimeout: plan.deadlines.heartbeatMs,
     retry: { maximumAttempts: 1 },

@@ -10,11 +10,14 @@ import { opened } from '../src/task/approval-state.ts';
 import { backoffDelayMs, decide } from '../src/task/decide.ts';
 import type { Verdict } from '../src/task/decide.ts';
 import type { NewEvent } from '../src/task/event.ts';
+import { heldLease } from '../src/task/held-lease.ts';
 import type { Json } from '../src/task/json.ts';
+import type { HeldLease } from '../src/task/claim.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { AlertDue } from '../src/task/state.ts';
 import { judgeHeld } from './decisions.ts';
 import type { Journal } from './journal.ts';
+import { askForLease, releaseLease } from './leases.ts';
 import {
   attemptActivities,
   firstStepActivities,
@@ -77,6 +80,10 @@ export class TaskRun {
         return this.close(verdict);
       case 'resolve':
         return this.resolve(verdict);
+      case 'lease':
+        return askForLease(this.journal, this.planned(), verdict);
+      case 'release':
+        return releaseLease(this.journal, verdict);
       case 'backoff':
         this.backOff(verdict);
         return undefined;
@@ -175,9 +182,19 @@ export class TaskRun {
     const { plan } = this.journal.state;
     if (plan === null) return this.performStep(verdict);
     const { attempt, purpose, inline, verifyFinal } = verdict;
-    const request = { ...this.common(), input: this.input, attempt, purpose, inline, verifyFinal };
+    const request = {
+      ...this.common(),
+      ...this.leased(plan),
+      input: this.input,
+      attempt,
+      purpose,
+      inline,
+      verifyFinal,
+    };
+    const activities = inline
+      ? inlineActivities(plan)
+      : attemptActivities(plan, attempt === 1, this.leaseUntil());
     this.journal.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });
-    const activities = inline ? inlineActivities(plan) : attemptActivities(plan, attempt === 1);
     const run = () =>
       this.settle(request, activities.attemptOperation(request), (outcome) => ({
         type: 'attempt_finished',
@@ -213,16 +230,29 @@ export class TaskRun {
     }
     const { plan, ordinal } = answer;
     this.input = answer.input;
-    this.journal.append({ type: 'step_planned', data: { plan, ordinal, asks: answer.kind === 'asks' } });
+    const leases = answer.kind === 'leases' ? { leases: { inDoubt: answer.inDoubt } } : {};
+    this.journal.append({
+      type: 'step_planned',
+      data: { plan, ordinal, asks: answer.kind === 'asks', ...leases },
+    });
     if (answer.kind === 'performed')
       this.journal.append({ type: 'attempt_finished', data: { attempt, outcome: answer.outcome } });
   }
 
   private rollback(verdict: RollbackVerdict): Promise<void> {
     const { attempt, reason, final } = verdict;
-    const request = { ...this.common(), input: this.input, attempt, reason, final };
+    const plan = this.planned();
+    const request = {
+      ...this.common(),
+      ...this.leased(plan),
+      input: this.input,
+      attempt,
+      reason,
+      final,
+    };
+    const activities = attemptActivities(plan, false, this.leaseUntil());
     this.journal.append({ type: 'rollback_scheduled', data: { attempt, reason, final } });
-    const running = attemptActivities(this.planned(), false).rollbackOperation(request);
+    const running = activities.rollbackOperation(request);
     return this.settle(request, running, (outcome) => ({
       type: 'rollback_finished',
       data: { attempt, outcome },
@@ -281,6 +311,16 @@ export class TaskRun {
     const { plan } = this.journal.state;
     if (plan === null) throw new Error('the task has no plan yet');
     return plan;
+  }
+
+  private leased(plan: Plan): { lease?: HeldLease } {
+    const lease = heldLease(this.journal.state, plan);
+    return lease === undefined ? {} : { lease };
+  }
+
+  /** Null where nothing is held. */
+  private leaseUntil(): number | null {
+    return this.journal.state.lease?.held?.until ?? null;
   }
 
   private common() {

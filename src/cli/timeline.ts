@@ -39,6 +39,10 @@ type PeopleEvent =
   | 'decision_held'
   | 'held_decision_taken'
   | 'decision_ignored'
+  | 'lease_requested'
+  | 'lease_ask_failed'
+  | 'lease_granted'
+  | 'lease_released'
   | 'alert_recorded'
   | 'interrupted'
   | 'resumed';
@@ -100,7 +104,30 @@ function describe(event: TaskEvent): [what: string, detail: string] {
   }
 }
 
-/** What people did or were asked. */
+function leaseLine(event: Extract<TaskEvent, { type: `lease_${string}` }>): [what: string, detail: string] {
+  switch (event.type) {
+    case 'lease_requested':
+      return [
+        event.data.holding === undefined
+          ? `waiting for ${event.data.resource}`
+          : `holding on to ${event.data.resource}`,
+        '',
+      ];
+    case 'lease_ask_failed':
+      return ['the lease could not be asked for', event.data.isGone ? 'it had ended' : 'tried again'];
+    case 'lease_granted':
+      return [
+        'holding the lease',
+        `fence ${event.data.fence}, until ${new Date(event.data.until).toISOString()}`,
+      ];
+    case 'lease_released':
+      return [event.data.fence === null ? 'waiting for the lease no longer' : 'lease given back', ''];
+    default:
+      return event satisfies never;
+  }
+}
+
+/** What people did or were asked, and what was held meanwhile. */
 function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [what: string, detail: string] {
   switch (event.type) {
     case 'cancel_requested':
@@ -140,6 +167,11 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
       return ['judging the early decision', ''];
     case 'decision_ignored':
       return ['decision changed nothing', `${event.data.kind} by ${event.data.by}: ${event.data.code}`];
+    case 'lease_requested':
+    case 'lease_ask_failed':
+    case 'lease_granted':
+    case 'lease_released':
+      return leaseLine(event);
     case 'alert_recorded':
       return ['alerted', event.data.type];
     case 'interrupted':
@@ -189,7 +221,11 @@ function outcomeLine(outcome: OperationOutcome): [what: string, detail: string] 
     case 'fenceStale':
       return [
         'fence is stale',
-        outcome.superseded ? 'another run took over' : `continuing after attempt ${outcome.rowAttempt}`,
+        outcome.leaseFence !== undefined
+          ? 'the lease had passed on'
+          : outcome.superseded
+            ? 'another run took over'
+            : `continuing after attempt ${outcome.rowAttempt}`,
       ];
     case 'conflict':
       return ['key used with other arguments', outcome.paths.join(', ')];

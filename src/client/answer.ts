@@ -8,7 +8,7 @@ import type { TaskFacts } from './task-facts.ts';
 
 /** Throws `ledger_unavailable` when the result is kept in a ledger that can't be read. */
 export async function toAnswer(ledger: Pick<Ledger, 'getPayload'>, facts: TaskFacts): Promise<TaskAnswer> {
-  const { tenant, attentionAbout, nextEligibleAt, result: stored, ...rest } = facts;
+  const { tenant, attentionAbout, nextEligibleAt, waitsFor, result: stored, ...rest } = facts;
   const { result, resultDropped } = await resolveResult(ledger, tenant, stored);
   return {
     ...rest,
@@ -18,6 +18,7 @@ export async function toAnswer(ledger: Pick<Ledger, 'getPayload'>, facts: TaskFa
       ...rest,
       attentionAbout,
       nextEligibleAt,
+      ...(waitsFor !== undefined && { waitsFor }),
       isResultDropped: resultDropped !== undefined,
     }),
   };

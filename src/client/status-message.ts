@@ -20,6 +20,7 @@ export interface StatusFacts {
   interrupted?: boolean;
   editedFrom?: EditedFrom;
   nextEligibleAt: number | null;
+  waitsFor?: string;
   isResultDropped: boolean;
 }
 
@@ -92,6 +93,9 @@ function remarks(facts: StatusFacts): string[] {
       ? ['The result could not be kept (too large, or no JSON); its hash and size are.']
       : []),
     ...(facts.editedFrom ? [editRemark(facts.editedFrom, status)] : []),
+    ...(isOpen && facts.waitsFor !== undefined
+      ? [`Waiting for ${facts.waitsFor}: one task at a time may work on it.`]
+      : []),
     ...(isOpen && facts.interrupted ? ['Interrupted by a person; nothing begins until it is resumed.'] : []),
     ...(isOpen && facts.attached ? ['Met an equal call that is still open.'] : []),
     ...(isOpen && !facts.autoRetry

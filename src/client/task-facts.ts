@@ -2,6 +2,7 @@
  * One task as far as it is known, whichever source knew it: the workflow's own state, its returned outcome, or the
  * ledger's row. Pure mappings; `toAnswer` in answer.ts makes a TaskAnswer of it.
  */
+import { waitsFor } from '../task/held-lease.ts';
 import type { OperationRow } from '../ledger/ledger.ts';
 import { alreadyDecided } from '../task/ends.ts';
 import type { AttentionAbout } from '../task/event.ts';
@@ -22,6 +23,8 @@ export interface TaskFacts extends TaskOutcome {
   approval: ApprovalView | null;
   otherApprovals?: ApprovalView[];
   nextEligibleAt: number | null;
+  /** S8: the resource that is waited for. */
+  waitsFor?: string;
   createdAt: number;
   updatedAt: number;
 }
@@ -42,9 +45,15 @@ export function factsOfState(state: TaskState, tenant: string, row: OperationRow
     approval: approvalView(state),
     ...(otherApprovals.length > 0 && { otherApprovals }),
     nextEligibleAt: state.nextEligibleAt,
+    ...waitsForOf(state),
     createdAt: row?.createdAt ?? state.startedAt,
     updatedAt: state.updatedAt,
   };
+}
+
+function waitsForOf(state: TaskState): Pick<TaskFacts, 'waitsFor'> {
+  const resource = waitsFor(state);
+  return resource === null ? {} : { waitsFor: resource };
 }
 
 /** What a workflow returned. */

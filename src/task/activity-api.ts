@@ -2,7 +2,7 @@ import type { Json, JsonObject } from './json.ts';
 import type { AttemptPurpose, AttentionAbout, Resolution, RollbackReason } from './event.ts';
 import type { HeldLease } from './claim.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
-import type { Plan, Principal } from './plan.ts';
+import type { Plan, PlanLease, Principal } from './plan.ts';
 import type { AlertDue } from './state.ts';
 
 /** One look at an operation, and its execution where `purpose` allows. */
@@ -109,6 +109,19 @@ export interface AuditNote {
   data: JsonObject;
 }
 
+/** Asks for the lease on a resource (S8.2); the grant comes as a signal to the owner's workflow. */
+export interface AcquireLeaseRequest {
+  tenant: string;
+  lease: PlanLease;
+  taskId: string;
+  /** Of a procedure. */
+  step?: string;
+  request: number;
+  /** The next fence is higher than the newest that the ledger has seen; false: it may be away. */
+  recorded: boolean;
+  above: number;
+}
+
 /**
  * The activities of workflow `action`, by their persisted names.
  *
@@ -130,6 +143,8 @@ export interface TaskActivities {
   previewOperation(request: PreviewRequest): Promise<PreviewResult>;
   /** Validates and plans an approver's arguments (S4.2) for the same operation and requester. */
   planEdit(request: PlanEditRequest): Promise<PlanEditResult>;
+  /** Begins the lease's workflow where there is none. The same request again changes nothing. */
+  acquireLease(request: AcquireLeaseRequest): Promise<void>;
   planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;
 }
 
@@ -161,6 +176,8 @@ export interface StepRequest {
 export type StepAnswer =
   /** `input`: validated. */
   | { kind: 'performed'; plan: Plan; input: Json; ordinal: number; outcome: OperationOutcome }
+  /** Its plan names a resource that is not held yet; reserved, nothing claimed. */
+  | { kind: 'leases'; plan: Plan; input: Json; ordinal: number; inDoubt: boolean }
   /** Policy asks for a person; reserved, nothing claimed. */
   | { kind: 'asks'; plan: Plan; input: Json; ordinal: number }
   /** Refused before anything was reserved. */

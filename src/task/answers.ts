@@ -88,7 +88,7 @@ function afterOutcome(state: TaskState, outcome: OperationOutcome, at: number): 
     case 'busy':
       return busy(state, at + Math.max(outcome.retryAfterMs, RECHECK_MS_MIN));
     case 'fenceStale':
-      return outcome.superseded ? superseded(state, at) : fencedOff(state, outcome.rowAttempt);
+      return outcome.superseded ? superseded(state, at) : fencedOff(state, outcome);
     case 'conflict':
       return notOurs(state, conflictEnd(state, outcome.paths), at);
     case 'spent':
@@ -155,12 +155,15 @@ function busy(state: TaskState, notBefore: number): Change {
 }
 
 /** A newer claim was seen: go on above it (S2.3), paced, so that two who raise each other's fence don't spin. */
-function fencedOff(state: TaskState, rowAttempt: number): Change {
-  const failure: Failure = {
-    kind: 'unknown',
-    code: 'fence_stale',
-    message: 'The ledger has seen a newer claim; the task goes on above it.',
-  };
+function fencedOff(
+  state: TaskState,
+  { rowAttempt, leaseFence }: { rowAttempt: number; leaseFence?: number },
+): Change {
+  const message =
+    leaseFence === undefined
+      ? 'The ledger has seen a newer claim; the task goes on above it.'
+      : 'The lease on the resource had passed on; the task asks for it anew and finds out first.';
+  const failure: Failure = { kind: 'unknown', code: 'fence_stale', message };
   return {
     attempt: Math.max(state.attempt, rowAttempt),
     lostInARow: state.lostInARow + 1,
@@ -226,7 +229,7 @@ export function afterRollback(state: TaskState, data: EventData['rollback_finish
     case 'attention':
       return { ...change, phase: attention('rollback', step.reason, at) };
     case 'fenceStale':
-      return { ...change, ...fencedOff(state, outcome.rowAttempt) };
+      return { ...change, ...fencedOff(state, outcome) };
     default:
       return outcome satisfies never;
   }

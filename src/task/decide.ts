@@ -8,13 +8,16 @@
  * 3. One step at a time: while one is working the verdict is to wait for it.
  * 4. Whatever repeats without an end in sight waits between two turns.
  * 5. While interrupted nothing begins that could change the world (S7.2); closing and finding out go on.
- * 6. Where the plan asks for a person, no execution begins before one said so (S4.1).
+ * 6. Where the plan names a resource, no attempt or rollback begins without its lease (held-lease.ts).
+ * 7. Where the plan asks for a person, no execution begins before one said so (S4.1).
  */
 import { callIdOf, expiryOf, isExecutionAllowed, warningDueAt } from './approval.ts';
 import type { DecisionMessage } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
 import { endedWith, resolvedEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
+import { leaseBefore, letGo } from './held-lease.ts';
+import type { LeaseVerdict } from './held-lease.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import { isExecution, isOver } from './phase.ts';
 import type { AlertDue, Phase, TaskState } from './state.ts';
@@ -41,6 +44,8 @@ export type Verdict =
     }
   /** Wait a random time up to `capMs` but at least `floorMs` (full jitter), then the step again. */
   | { do: 'backoff'; failure: Failure; spendsRetry: boolean; floorMs: number; capMs: number }
+  /** Ask for the lease on the resource, or give it back. */
+  | LeaseVerdict
   /** Until the clock reads `until` (null: no timer) or the state changes. `person`: only a person can move it on. */
   | { do: 'wait'; until: number | null; person: boolean }
   /** An activity is running: wait for it; `abort` it first where a cancel asks and the contract allows. */
@@ -65,11 +70,11 @@ export function decide(state: TaskState, now: number): Verdict {
     case 'ended':
       return { do: 'nothing' };
     case 'finished':
-      return { do: 'end', end: phase.end, result: phase.result, replayed: phase.replayed };
+      return letGo(state) ?? { do: 'end', end: phase.end, result: phase.result, replayed: phase.replayed };
     case 'needs_attention':
       return phase.about === 'approval' && state.cancelRequested
         ? { do: 'close', end: cancelledEnd(state) }
-        : { do: 'wait', until: null, person: true };
+        : (letGo(state) ?? { do: 'wait', until: null, person: true });
     case 'awaiting_approval':
       return whenAwaited(state, phase, now);
     case 'working':
@@ -103,10 +108,19 @@ function mayAbort(state: TaskState): boolean {
 function attempt(state: TaskState, purpose: AttemptPurpose, now: number): Verdict {
   if (purpose === 'execute' && !isExecutionAllowed(state))
     throw new Error('an execution that nobody approved');
+  const lease = leaseBefore(state, now);
+  if (lease !== null) return purpose === 'execute' ? withinRun(state, lease) : lease;
   // Only the very first decision of a task is taken in its first workflow task (S2.13).
   const inline = purpose === 'execute' && state.seq === 1 && state.plan?.inline === true;
   const verifyFinal = purpose === 'settle' && isLastLook(state, now);
   return { do: 'attempt', attempt: state.attempt + 1, purpose, inline, verifyFinal };
+}
+
+/** A wait before an execution ends with the run deadline at the latest. */
+function withinRun<V extends Verdict>(state: TaskState, verdict: V): V {
+  const deadline = runDeadline(state);
+  if (verdict.do !== 'wait' || verdict.until === null || deadline === null) return verdict;
+  return { ...verdict, until: Math.min(verdict.until, deadline) };
 }
 
 /** The verify deadline has passed (S2.6); before anything is known to be applied, finding out is bounded like retries (S5.3). */
@@ -174,7 +188,7 @@ function whenAwaited(
   const warnAt = warningDueAt(state, approval);
   if (warnAt !== null && now >= warnAt)
     return { do: 'append', event: { type: 'approval_expiring', data: { callId } } };
-  return { do: 'wait', until: warnAt ?? expiresAt, person: true };
+  return letGo(state) ?? { do: 'wait', until: warnAt ?? expiresAt, person: true };
 }
 
 /** S5.3: when people are to be alerted that the task is not over; null when they were, or nothing was promised. */
@@ -193,15 +207,13 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
   const end = stopEnd(state, step);
   if (end !== null) return stop(state, end, now);
   if (isHeldBack(state, step)) {
-    return { do: 'wait', until: isExecution(step) ? runDeadline(state) : null, person: false };
+    return (
+      letGo(state) ?? { do: 'wait', until: isExecution(step) ? runDeadline(state) : null, person: false }
+    );
   }
   if (now < notBefore) {
-    const deadline = isExecution(step) ? runDeadline(state) : null;
-    return {
-      do: 'wait',
-      until: deadline === null ? notBefore : Math.min(notBefore, deadline),
-      person: false,
-    };
+    const wait: Verdict = { do: 'wait', until: notBefore, person: false };
+    return isExecution(step) ? withinRun(state, wait) : wait;
   }
   switch (step.kind) {
     case 'plan':
@@ -211,12 +223,7 @@ function whenReady(state: TaskState, step: Step, notBefore: number, now: number)
     case 'attempt':
       return attempt(state, step.purpose, now);
     case 'rollback':
-      return {
-        do: 'rollback',
-        attempt: state.attempt + 1,
-        reason: step.reason,
-        final: isLastRollback(state),
-      };
+      return leaseBefore(state, now) ?? rollback(state, step.reason);
     case 'close':
       return { do: 'close', end: step.end };
     case 'resolve':
@@ -230,6 +237,10 @@ function resolve(state: TaskState, step: Extract<Step, { kind: 'resolve' }>): Ve
   const { resolution, about, reason } = step;
   const end = resolvedEnd(state, resolution, reason);
   return { do: 'resolve', attempt: state.attempt + 1, resolution, about, end };
+}
+
+function rollback(state: TaskState, reason: RollbackReason): Verdict {
+  return { do: 'rollback', attempt: state.attempt + 1, reason, final: isLastRollback(state) };
 }
 
 function isLastRollback(state: TaskState): boolean {

@@ -56,7 +56,15 @@ export interface EventData {
   /** Planning a bare task was refused, or its key's operation is already decided; the task ends with this. */
   plan_refused: { end: TaskEnd; operationId: string | null; result: StoredResult | null; replayed: boolean };
   /** What a step's attempt planned. `asks`: policy asks for a person first; nothing was claimed. */
-  step_planned: { plan: Plan; ordinal: number; asks: boolean };
+  /** `leases`: its plan names a resource, so it goes on once it holds that; `inDoubt`: something was sent before, under other terms. */
+  step_planned: { plan: Plan; ordinal: number; asks: boolean; leases?: { inDoubt: boolean } };
+  /** S8. `holding`: renews the grant of this fence. */
+  lease_requested: { request: number; id: string; resource: string; leaseMs: number; holding?: number };
+  /** It could not be asked for; `isGone`: the lease to be renewed has ended. */
+  lease_ask_failed: { request: number; isGone: boolean };
+  lease_granted: { request: number; fence: number; until: number };
+  /** Given back, or where `fence` is null asked for no longer. */
+  lease_released: { id: string; request: number; fence: number | null };
   /** A committed step is to be undone by its procedure (S6.3). */
   undo_requested: { reason: RollbackReason };
   /** Attempt numbers only grow (S2.3). */

@@ -14,6 +14,13 @@ import type { Change } from './answers.ts';
 import { endedWith } from './ends.ts';
 import type { EventData, EventType, Step, TaskEvent } from './event.ts';
 import {
+  afterLeaseAskFailed,
+  afterLeaseGranted,
+  afterLeaseReleased,
+  afterLeaseRequested,
+  leaseAfter,
+} from './held-lease.ts';
+import {
   afterApprovalDecided,
   afterApprovalExpired,
   afterApprovalExpiring,
@@ -38,7 +45,7 @@ export function reduce(state: TaskState | null, event: TaskEvent): TaskState {
   if (event.seq !== state.seq + 1) throw new Error(`event ${event.seq} after ${state.seq}`);
   const next = { ...state, seq: event.seq, updatedAt: event.at };
   if (state.phase.kind === 'ended') return next;
-  return { ...next, ...changes(next, event) };
+  return { ...next, ...leaseAfter(next, event), ...changes(next, event) };
 }
 
 export function initialState(data: EventData['task_started'], at: number): TaskState {
@@ -118,7 +125,16 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
       phase: ready(PREVIEW, at),
       attempts: finished(state, state.attempt, 'needsApproval', null, at),
     }),
+    ...(data.leases && {
+      inDoubt: data.leases.inDoubt,
+      phase: ready(stepOf(state), at),
+      attempts: finished(state, state.attempt, 'needsLease', null, at),
+    }),
   }),
+  lease_requested: afterLeaseRequested,
+  lease_ask_failed: afterLeaseAskFailed,
+  lease_granted: afterLeaseGranted,
+  lease_released: afterLeaseReleased,
   undo_requested: (state, data, at) =>
     state.phase.kind === 'finished' && state.phase.end.effect === 'applied'
       ? { rollbackRetriesSpent: 0, phase: ready({ kind: 'rollback', reason: data.reason }, at) }

@@ -1,6 +1,7 @@
 import type { ClosedApproval, DecisionMessage, DecisionReply, OpenApproval } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
+import type { TaskLease } from './held-lease.ts';
 import type { StoredResult, TaskEffect, TaskEnd, TaskError, TaskStatus } from './outcome.ts';
 import type { Plan, PlanApproval } from './plan.ts';
 
@@ -110,6 +111,8 @@ export interface TaskState {
   end: TaskEnd | null;
   result: StoredResult | null;
   replayed: boolean;
+  /** S8: absent until one was asked for. */
+  lease?: TaskLease;
   /** A procedure's, in the order they began; absent in a task of one action. */
   steps?: StepView[];
   /** A procedure's approvals that are open beside the one shown; absent where there are none. */

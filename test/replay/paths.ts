@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
 import type { BareStart, PlanTaskResult } from '../../src/task/activity-api.ts';
 import { deferred } from '../support/deferred.ts';
 import {
@@ -23,7 +24,7 @@ import type { PlanOverrides } from '../support/plans.ts';
 import { away } from '../support/scripted-activities.ts';
 import type { ActivityScript } from '../support/scripted-activities.ts';
 import { isInPhase, planned, stateWhen } from '../support/workflow-stage.ts';
-import type { ActionHandle } from '../support/workflow-stage.ts';
+import type { ActionHandle, WorkflowStage } from '../support/workflow-stage.ts';
 import { APPROVAL_PATHS } from './approval-paths.ts';
 import { CLOSED, SOON, duringAttempt, straight } from './path-kinds.ts';
 import type { Path } from './path-kinds.ts';
@@ -218,6 +219,7 @@ export const PATHS: Readonly<Record<string, Path>> = {
     deadlines: { runMs: 400 },
   }),
   ...APPROVAL_PATHS,
+  leased: straight(() => ({ attempt: [released, away, committed] }), { lease: leaseOn('recorded') }),
   bare: straight(() => ({ plan: [bareAnswer()], attempt: [committed] }), {}, BARE),
   'bare-lost': straight(() => ({ plan: [away, bareAnswer()], attempt: [committed] }), {}, BARE),
   'bare-refused': straight(() => ({ plan: [bareRefusal()] }), {}, BARE),
@@ -252,6 +254,27 @@ function bareRefusal(): PlanTaskResult {
   } as const;
   return { kind: 'refused', end, operationId: 'op_test', result: null, replayed: false };
 }
+
+function leaseOn(resource: string) {
+  return { id: `lease_${resource}`, resource, leaseMs: 60_000 };
+}
+
+/** Workflow `lease` itself: a holder, one who waits and is granted next, both give it back. */
+export const LEASE = 'lease';
+
+export const leased = async (stage: WorkflowStage): Promise<WorkflowHandle> => {
+  const lease = leaseOn('recorded_lease');
+  const [asked, gate] = [deferred(), deferred()];
+  const first = await stage.start(planned({ ...SOON, lease }), {
+    attempt: [async () => (asked.resolve(), await gate.promise, committed)],
+  });
+  await asked.promise;
+  const next = await stage.start(planned({ ...SOON, lease }), { attempt: [committed] });
+  await stateWhen(next.handle, (state) => state.lease?.waiting != null);
+  gate.resolve();
+  await Promise.all([first.handle.result(), next.handle.result()]);
+  return stage.client.workflow.getHandle(lease.id);
+};
 
 /** Recorded on a server that suggests to continue as new early: the run before the boundary, and the run after it. */
 export const CONTINUED = { before: 'continued-before', after: 'continued-after' };

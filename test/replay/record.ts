@@ -12,7 +12,7 @@ import { findTemporal } from '../../src/embedded/index.ts';
 import { SEARCH_ATTRIBUTE_TYPES, addSearchAttribute } from '../../worker/index.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import { WorkflowStage } from '../support/workflow-stage.ts';
-import { CONTINUED, PATHS, continued } from './paths.ts';
+import { CONTINUED, LEASE, PATHS, continued, leased } from './paths.ts';
 import {
   PROCEDURE_CONTINUED,
   PROCEDURE_PATHS,
@@ -53,6 +53,7 @@ async function recordPaths(): Promise<void> {
     if (name !== 'misuse') await writeJournal(name, handle);
     console.log(name);
   }
+  if (isWanted(LEASE)) await writeHistory(LEASE, await (await leased(stage)).fetchHistory());
   await stage.close();
 }
 
@@ -116,7 +117,7 @@ for (const kind of ['histories', 'journals'] as const) {
   await rm(folder(kind), { recursive: true, force: true });
   await mkdir(folder(kind), { recursive: true });
 }
-if (Object.keys(PATHS).some(isWanted)) await recordPaths();
+if ([...Object.keys(PATHS), LEASE].some(isWanted)) await recordPaths();
 if (Object.keys(PROCEDURE_PATHS).some(isWanted)) await recordProcedures();
 if (isWanted(CONTINUED.after)) await recordContinued();
 if (isWanted(PROCEDURE_CONTINUED.after)) await recordContinuedProcedure();

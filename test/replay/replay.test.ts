@@ -14,7 +14,7 @@ import { outcomeOf } from '../../src/task/view.ts';
 import { reduceProcedure } from '../../src/task/procedure-state.ts';
 import type { ProcedureState } from '../../src/task/procedure-state.ts';
 import { bundle } from '../../worker/workflow-source.ts';
-import { CONTINUED, PATHS } from './paths.ts';
+import { CONTINUED, LEASE, PATHS } from './paths.ts';
 import { PROCEDURES_CODE, PROCEDURE_CONTINUED, PROCEDURE_PATHS } from './procedure-paths.ts';
 import { askedIn, comparable, workflowIdIn } from './recorded-inputs.ts';
 import type { RecordedHistory } from './recorded-inputs.ts';
@@ -76,7 +76,7 @@ describe('recorded histories', () => {
   test('there is one of the newest version for every path [S3.3][case 15]', () => {
     const paths = { ...PATHS, ...PROCEDURE_PATHS };
     const continued = [...Object.values(CONTINUED), ...Object.values(PROCEDURE_CONTINUED)];
-    expect(names(filesOf('histories', NEWEST))).toEqual([...Object.keys(paths), ...continued].sort());
+    expect(names(filesOf('histories', NEWEST))).toEqual([...Object.keys(paths), ...continued, LEASE].sort());
   });
 
   test.each(versions)(

@@ -69,7 +69,7 @@ export class ScriptedActivities {
       .map(({ request }) => request as AttemptRequest);
   }
 
-  readonly activities: TaskActivities = {
+  readonly activities: Omit<TaskActivities, 'acquireLease'> = {
     attemptOperation: (request) => this.answer('attemptOperation', this.script.attempt, request, committed),
     rollbackOperation: (request) =>
       this.answer('rollbackOperation', this.script.rollback, request, { kind: 'rolledBack' }),

@@ -35,6 +35,8 @@ export interface Steps {
   rollback(verdict: Of<'rollback'>, driver: TaskDriver): RollbackOutcome | null;
   close(verdict: Of<'close'>, driver: TaskDriver): CloseOutcome | null;
   resolve(verdict: Of<'resolve'>, driver: TaskDriver): { end: TaskEnd | null } | null;
+  /** Default: granted at once. `silent`: nobody answers. */
+  lease?(verdict: Of<'lease'>, driver: TaskDriver): 'granted' | 'failed' | 'silent';
   /** Default: the approval opens. */
   preview?(verdict: Of<'preview'>, driver: TaskDriver): PreviewResult;
 }
@@ -51,6 +53,7 @@ export class TaskDriver {
   readonly verdicts: Verdict[] = [];
   private readonly steps: Steps;
   private readonly random: () => number;
+  private fence = 0;
   /** Steps begun since the clock last moved. */
   private atThisInstant = 0;
 
@@ -181,6 +184,12 @@ export class TaskDriver {
       if (this.plan.approval)
         assert(['approved', 'edited'].includes(state.decided?.as ?? ''), 'an execution nobody approved');
     }
+    if (this.plan.lease && (verdict.do === 'attempt' || verdict.do === 'rollback')) {
+      assert.equal(state.lease?.held?.use, 'fresh', 'an attempt without a grant of its own');
+      assert(this.now < state.lease.held.until, 'an attempt under a lease that has run out');
+    }
+    if (verdict.do === 'end' || (verdict.do === 'wait' && verdict.person))
+      assert(!state.lease?.held && !state.lease?.waiting, 'held while nothing is under way');
     if (verdict.do === 'rollback') assert(!state.interrupted, 'a rollback began while interrupted');
     if (verdict.do === 'close') assert(!state.inDoubt, 'closed while in doubt');
     if (verdict.do === 'attempt' || verdict.do === 'rollback' || verdict.do === 'resolve')
@@ -222,6 +231,12 @@ export class TaskDriver {
       }
       case 'alert':
         return this.append({ type: 'alert_recorded', data: { type: verdict.alert.type } });
+      case 'lease':
+        return this.leased(verdict);
+      case 'release': {
+        const { id, request, fence } = verdict;
+        return this.append({ type: 'lease_released', data: { id, request, fence } });
+      }
       case 'attempt': {
         const { attempt, purpose, inline, verifyFinal } = verdict;
         this.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });
@@ -271,6 +286,25 @@ export class TaskDriver {
       default:
         return verdict satisfies never;
     }
+  }
+
+  /** Granted at once, unless the test says otherwise. */
+  private leased(verdict: Of<'lease'>): void {
+    const { request, holding } = verdict;
+    const { id, resource, leaseMs } = this.plan.lease ?? { id: '', resource: '', leaseMs: 0 };
+    const renews = holding === null ? {} : { holding };
+    this.append({ type: 'lease_requested', data: { request, id, resource, leaseMs, ...renews } });
+    const answer = this.steps.lease?.(verdict, this) ?? 'granted';
+    if (answer === 'failed')
+      this.append({ type: 'lease_ask_failed', data: { request, isGone: holding !== null } });
+    else if (answer === 'granted') this.grant(holding ?? undefined);
+  }
+
+  /** What the lease's workflow tells; `fence` absent: a new one. */
+  grant(fence = (this.fence += 1)): void {
+    const { requests = 0 } = this.state.lease ?? {};
+    const until = this.now + (this.plan.lease?.leaseMs ?? 0);
+    this.append({ type: 'lease_granted', data: { request: requests, fence, until } });
   }
 
   private lost(attempt: number | null): void {

@@ -4,6 +4,7 @@ import { createTaskActivities } from '../../activities/create-task-activities.ts
 import { deriveHmacKey, parseEncryptionKeys } from '../../src/client/encryption-keys.ts';
 import type { Action } from '../../src/contract/implement-action.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
+import { leaseDoor } from '../../worker/lease-door.ts';
 import { createLogger, startWorker } from '../../worker/index.ts';
 import type { HoldfastWorker } from '../../worker/index.ts';
 import { performEffectFirst } from './effect-first.ts';
@@ -39,6 +40,7 @@ async function run(taskQueue: string): Promise<void> {
     log,
     ...(hmacKey && { hashKey: hmacKey }),
     faults,
+    leases: leaseDoor({ connection, namespace: options.namespace, taskQueue, encryptionKeys }),
   });
   const attemptOperation = told(
     options.protocol === 'effect_first' ? effectFirst : activities.attemptOperation,

@@ -12,7 +12,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { isDeadline } from '../../src/client/engine-error.ts';
 import { openTestServer } from '../../src/testing/test-server.ts';
 import type { TestServer, TestServerKind } from '../../src/testing/test-server.ts';
-import type { TaskActivities } from '../../src/task/activity-api.ts';
+import type { AcquireLeaseRequest, TaskActivities } from '../../src/task/activity-api.ts';
 import type { TaskOutcome } from '../../src/task/outcome.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import type { ActionArgument } from '../../workflows/argument.ts';
@@ -101,7 +101,7 @@ export class WorkflowStage {
   }
 
   private activities(): TaskActivities {
-    const of = ({ taskId }: { taskId: string }): TaskActivities => {
+    const of = ({ taskId }: { taskId: string }): ScriptedActivities['activities'] => {
       const scripted = this.scripts.get(taskId);
       if (!scripted) throw new Error(`no script for ${taskId}`);
       return scripted.activities;
@@ -115,7 +115,19 @@ export class WorkflowStage {
       previewOperation: (request) => of(request).previewOperation(request),
       planEdit: (request) => of(request).planEdit(request),
       recordNotes: (request) => of(request).recordNotes(request),
+      acquireLease: (request) => this.acquireLease(request),
     };
+  }
+
+  /** The lease's workflow is as real as the task's. */
+  private async acquireLease({ lease, tenant, taskId, request, above }: AcquireLeaseRequest): Promise<void> {
+    await this.client.workflow.signalWithStart('lease', {
+      workflowId: lease.id,
+      taskQueue: this.taskQueue,
+      args: [{ v: 1, tenant, resource: lease.resource }],
+      signal: 'leaseAcquire',
+      signalArgs: [{ taskId, request, leaseMs: lease.leaseMs, above }],
+    });
   }
 
   async start(

@@ -30,9 +30,22 @@ const plans: fc.Arbitrary<Plan> = fc
     runMs: fc.constantFrom(1, 3_000, 3_600_000),
     verifyMs: fc.constantFrom(0, 1_000, 3_600_000),
     inline: fc.boolean(),
+    leased: fc.boolean(),
   })
   .map(
-    ({ effect, keyed, lookup, verify, onCancel, cancelAttempt, maximumRetries, runMs, verifyMs, inline }) =>
+    ({
+      effect,
+      keyed,
+      lookup,
+      verify,
+      onCancel,
+      cancelAttempt,
+      maximumRetries,
+      runMs,
+      verifyMs,
+      inline,
+      leased,
+    }) =>
       planOf({
         effect,
         keyed,
@@ -42,7 +55,8 @@ const plans: fc.Arbitrary<Plan> = fc
         cancelAttempt,
         retry: { maximumRetries },
         deadlines: { runMs, verifyMs },
-        inline,
+        inline: inline && !leased,
+        ...(leased && { lease: { id: 'lease_1', resource: 'printer', leaseMs: 33_000 } }),
       }),
   );
 
