@@ -11,6 +11,7 @@ import { historyFigures } from './figures/history-figures.ts';
 import { ledgerFigures } from './figures/ledger-figures.ts';
 import { growthFigures, waitingFigures } from './figures/memory-figures.ts';
 import { readFigures } from './figures/read-figures.ts';
+import { upstreamFigures } from './figures/upstream-figures.ts';
 import { startBareProcess, startWorkerProcess } from './processes/child.ts';
 import { FULL, QUICK } from './size.ts';
 import type { Size } from './size.ts';
@@ -30,6 +31,7 @@ const PARTS: readonly Part[] = [
     worker: true,
     measures: { calls: callFigures, history: historyFigures, ledger: ledgerFigures, reads: readFigures },
   },
+  { worker: false, measures: { upstreams: upstreamFigures } },
   { worker: false, measures: { separate: inSeparateProcesses } },
   { worker: false, measures: { waiting: (system, size) => waitingFigures(system, size.waitingTasks) } },
   { worker: false, measures: { growth: (system, size) => growthFigures(system, size.longRunCalls) } },

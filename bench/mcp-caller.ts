@@ -32,22 +32,31 @@ export class McpCaller {
     return this.#send('tasks/get', taskId, { taskId });
   }
 
-  callTool(name: string, args: object, idempotencyKey: string): Promise<ToolAnswer> {
-    return this.#send('tools/call', name, { name, arguments: { ...args, idempotencyKey } });
+  /** Without a key where the tool is safe. */
+  callTool(name: string, args: object, idempotencyKey?: string): Promise<ToolAnswer> {
+    const keyed = idempotencyKey === undefined ? args : { ...args, idempotencyKey };
+    return this.#send('tools/call', name, { name, arguments: keyed });
+  }
+
+  listTools(): Promise<ToolAnswer> {
+    return this.#send('tools/list', undefined, {});
   }
 
   close(): void {
     this.#agent.destroy();
   }
 
-  async #send(method: string, name: string, params: object): Promise<ToolAnswer> {
+  async #send(method: string, name: string | undefined, params: object): Promise<ToolAnswer> {
     const body = JSON.stringify({
       jsonrpc: '2.0',
       id: (this.#id += 1),
       method,
       params: { ...params, _meta: ENVELOPE },
     });
-    const text = await this.#post(body, { 'mcp-method': method, 'mcp-name': name });
+    const text = await this.#post(body, {
+      'mcp-method': method,
+      ...(name !== undefined && { 'mcp-name': name }),
+    });
     const { result, error } = lastMessage(text);
     if (result === undefined) throw new Error(`${method} answered ${JSON.stringify(error) ?? text}`);
     return result;

@@ -6,6 +6,7 @@
  *
  * | action | client | answer |
  * | --- | --- | --- |
+ * | `direct` | any | another server's result, at once and without a task |
  * | ended already (replay, inline) | any | the result |
  * | `safe` | any | the result, after blocking |
  * | other | declared Tasks | the result within `inlineWaitMs`, else the task (M2.1) |
@@ -32,6 +33,7 @@ import { attend } from './attendance.ts';
 import { askableApproval, openApproval, personsAnswer } from './approval.ts';
 import type { Caller } from './caller.ts';
 import { decideOverMcp } from './decide.ts';
+import { callDirectly } from './direct-call.ts';
 import { invalidParams, missingExtension } from './error-mapping.ts';
 import { takeKey } from './idempotency-key.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -84,6 +86,8 @@ export async function callAction(
   const { caller } = request;
   if (spec.needsTasks === true && !caller.declaresTasks) throw missingExtension(TASKS_EXTENSION);
   const call: ToolCall = { spec, given: argumentsOf(args, caller), request };
+  if (spec.direct)
+    return { kind: 'result', result: await callDirectly(spec, spec.direct, call.given, request) };
   const state = stateOf(call);
   const asked = state?.taskId === undefined ? askNext(spec, call.given, caller, state) : null;
   if (asked?.kind === 'ask') return questionOf(call, asked);

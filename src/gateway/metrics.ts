@@ -5,6 +5,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { CallToolResult } from '@modelcontextprotocol/server';
+import { isForeignAnswer } from './direct-call.ts';
 import { TASK_META } from '../contract/wire-names.ts';
 
 export type CallEnd =
@@ -85,7 +86,7 @@ export function endOf(result: CallToolResult): CallEnd {
   };
   if (resultType === 'task') return 'handed_over';
   if (resultType === 'input_required') return 'asked';
-  if (isError) return _meta?.[TASK_META] === undefined ? 'refused' : 'failed';
+  if (isError) return _meta?.[TASK_META] === undefined && !isForeignAnswer(result) ? 'refused' : 'failed';
   return isHandle(content) ? 'handed_over' : 'completed';
 }
 

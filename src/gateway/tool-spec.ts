@@ -23,7 +23,18 @@ export interface ToolSpec {
   /** M5.3 for this tool's keyless calls. Default `continue`; a safe call is always given up with its request. */
   onAbandon?: 'continue' | 'cancel';
   /**
-   * The schema `tools/list` publishes, byte for byte, `idempotencyKey` included where the effect is not `safe`. Called once;
+   * Answers a `safe` call at once, without a task: with a result of `tools/call`, which goes on as it is. `signal` aborts
+   * when nobody waits any longer. Only for what needs no record, no approval and no verification.
+   */
+  direct?: (
+    args: JsonObject,
+    call: {
+      signal: AbortSignal;
+      onProgress: (progress: { progress: number; total?: number; message?: string }) => void;
+    },
+  ) => Promise<JsonObject>;
+  /**
+   * The schema `tools/list` publishes, byte for byte, `idempotencyKey` included where the effect is not `safe`: the same each time;
    * throwing quarantines this tool alone (M1.1).
    */
   publishSchema(): JsonObject;

@@ -67,7 +67,7 @@ function replyOfHttpError({ status, text }: HttpError, message: string, inSessio
   // status was agreed on say 400 and, in words, why.
   const isForgotten =
     (status === 404 && (inSession || error?.code === SESSION_NOT_FOUND)) ||
-    (status === 400 && inSession && /\bsession\b/i.test(text));
+    (status === 400 && inSession && error?.code !== INVALID_PARAMS && /\bsession\b/i.test(text));
   if (isForgotten) return { kind: 'failure', failure: 'not_sent', message };
   if (status >= 400 && status < 500 && error !== null) return { kind: 'error', error };
   const isRefusal = status >= 400 && status < 500 && !AFTER_ALL.has(status);
@@ -75,6 +75,7 @@ function replyOfHttpError({ status, text }: HttpError, message: string, inSessio
 }
 
 const SESSION_NOT_FOUND = -32_001;
+const INVALID_PARAMS = -32_602;
 /** No refusals: either may follow a request that was carried out. 499 is what the SDK makes of one cut by a closing server. */
 const AFTER_ALL: ReadonlySet<number> = new Set([408, 499]);
 

@@ -1,9 +1,15 @@
 /** The connection over each transport and era, against a server of another's that misbehaves on request. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { UpstreamReply } from '../../src/upstream/upstream.ts';
 import { connectionStage, isAlive, SECRET } from '../support/upstream-stage.ts';
 import type { ConnectionStage, Transport } from '../support/upstream-stage.ts';
 import { describeUpstream } from '../support/upstream-suite.ts';
+import { rawMessage } from '../support/mcp-messages.ts';
+import { linesOf, receivedIn } from '../support/upstream-server.ts';
 import type { Era, Received } from '../support/upstream-server.ts';
 
 const NEVER = new AbortController().signal;
@@ -189,4 +195,22 @@ describe('over stdio', () => {
     await stage.upstream.close();
     expect(isAlive(pid)).toBe(false);
   });
+});
+
+test('a server that heeds nothing ends all the same when the process that started it is killed', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'holdfast-upstream-'));
+  const script = join(import.meta.dirname, '../support/upstream-stdio-gateway.ts');
+  const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning'];
+  const servers = JSON.stringify({ first: { dir, era: 'modern', stays: true } });
+  const parent = spawn(process.execPath, [...flags, script, servers], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  const message = rawMessage({ method: 'tools/call', params: { name: 'first_hangs', arguments: {} } });
+  parent.stdin.write(`${JSON.stringify(message)}\n`);
+  const isCalled = () => receivedIn(dir).some((each) => each.message.method === 'tools/call');
+  await vi.waitFor(() => expect(isCalled()).toBe(true), { timeout: 20_000 });
+  const pid = Number(linesOf(join(dir, 'pid')).at(-1));
+  parent.kill('SIGKILL');
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 20_000 });
+  rmSync(dir, { recursive: true, force: true });
 });

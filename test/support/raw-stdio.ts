@@ -16,10 +16,10 @@ export class RawStdio {
   #wake: (() => void)[] = [];
   #ids = 0;
 
-  constructor(limits: Partial<GatewayLimits> = {}) {
-    const script = join(import.meta.dirname, 'stdio-gateway.ts');
+  constructor(limits: Partial<GatewayLimits> = {}, file = 'stdio-gateway.ts', argument: object = limits) {
+    const script = join(import.meta.dirname, file);
     const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning'];
-    this.#child = spawn(process.execPath, [...flags, script, JSON.stringify(limits)], {
+    this.#child = spawn(process.execPath, [...flags, script, JSON.stringify(argument)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     if (!this.#child.stdout) throw new Error('a child with pipes has stdout');

@@ -38,7 +38,7 @@ export interface ServerProcess {
 }
 
 const LIFELINE = 3;
-const WATCH = `(trap '' TERM; read -r ended <&${LIFELINE}; kill -KILL -- "-$pid") </dev/null >/dev/null 2>&1 &`;
+const WATCH = `(trap '' TERM; read -r ended <&${LIFELINE}; kill -s KILL -- "-$pid") </dev/null >/dev/null 2>&1 &`;
 const SCRIPT = `pid=$$; ${WATCH} exec "$@" ${LIFELINE}<&-`;
 /** For what is left in the pipes of a process that has ended. */
 const LAST_WORDS_MS = 1_000;

@@ -40,6 +40,11 @@ it.each([
   expect(replyOfSendError(error, true)).toMatchObject({ kind: 'failure', failure });
 });
 
+it('what is said about a task of the session is no word about the session [M8.3]', () => {
+  const reply = replyOfSendError(http(400, rpc(-32_602, { why: 'no such task in this session' })), true);
+  expect(reply).toMatchObject({ kind: 'error', error: { code: -32_602 } });
+});
+
 it('a JSON-RPC error under 4xx is the server’s answer, and Retry-After its own word [M6.3]', () => {
   expect(replyOfSendError(http(400, rpc(-32_020)))).toMatchObject({
     kind: 'error',

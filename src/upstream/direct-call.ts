@@ -1,0 +1,83 @@
+/**
+ * A safe tool of an upstream, called at once and without a task: nothing is recorded, and nothing needs to be, since a call
+ * that is lost may be made again.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { HoldfastError } from '../contract/error.ts';
+import type { RemoteTaskHandle } from '../contract/remote-server.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { JsonObject } from '../task/json.ts';
+import type { Upstream, UpstreamCall } from './upstream.ts';
+
+export type DirectCall = (
+  args: JsonObject,
+  call: Required<Pick<UpstreamCall, 'signal' | 'onProgress'>>,
+) => Promise<JsonObject>;
+
+/**
+ * The tool's answer, as it is. Throws `permanent_failure` where the server refuses, `rate_limited` and `attempt_failed`
+ * where it can't be reached or does not answer; the call may then be made again.
+ */
+export function directCall(upstream: Upstream, tool: string): DirectCall {
+  return async (args, { signal, onProgress }) => {
+    const reply = await upstream.call({ tool, args, signal, onProgress });
+    switch (reply.kind) {
+      case 'answer': {
+        const { resultType: _type, ...answer } = reply.raw;
+        return answer;
+      }
+      case 'task':
+        return await resultOf(upstream, reply.task, signal);
+      case 'refused':
+        throw failure('permanent_failure', tool, reply.message, { code: reply.code });
+      case 'not_sent': {
+        const { retryAfterMs } = reply;
+        if (retryAfterMs === undefined) throw failure('attempt_failed', tool, reply.message);
+        throw failure('rate_limited', tool, reply.message, { retryAfterMs });
+      }
+      case 'in_doubt':
+        throw failure('attempt_failed', tool, reply.message);
+      default:
+        return reply satisfies never;
+    }
+  };
+}
+
+/** The server makes a task of a safe call: waited for as long as the caller waits, and cancelled when he leaves. */
+async function resultOf(
+  upstream: Upstream,
+  task: RemoteTaskHandle,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const { remote } = upstream;
+  let { pollIntervalMs } = task;
+  const giveUp = () => void remote.cancel(task, new AbortController().signal).catch(() => undefined);
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    for (;;) {
+      const least = LIMITS.remotePollMsMin.value;
+      await delay(Math.max(least, pollIntervalMs), undefined, { signal });
+      const status = await remote.status(task, signal);
+      if (status.kind === 'completed') return status.result;
+      if (status.kind !== 'working') throw failure('permanent_failure', task.tool, endWords(status.kind));
+      pollIntervalMs = status.pollIntervalMs ?? pollIntervalMs;
+    }
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error;
+    throw failure('attempt_failed', task.tool, 'the task was given up');
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+const endWords = (kind: string): string =>
+  kind === 'input_required'
+    ? 'it asks for input, which a tool that is called without a task can not be given'
+    : `its task ended ${kind}`;
+
+const failure = (
+  code: 'permanent_failure' | 'attempt_failed' | 'rate_limited',
+  tool: string,
+  message: string,
+  details: JsonObject = {},
+): HoldfastError => new HoldfastError(code, `${tool}: ${message}`, { details: { tool, ...details } });
