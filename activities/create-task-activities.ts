@@ -12,7 +12,10 @@ import type { FaultPoints } from '../src/operation/faults.ts';
 import { performOperation } from '../src/operation/perform-operation.ts';
 import { resolveOperation } from '../src/operation/resolve-operation.ts';
 import { rollbackOperation } from '../src/operation/rollback-operation.ts';
-import type { ProcedureActivities, TaskActivities } from '../src/task/activity-api.ts';
+import type { RemoteServers } from '../src/contract/remote-server.ts';
+import type { RemoteCalls } from '../src/remote/remote-calls.ts';
+import { createRemoteActivities } from './remote-activities.ts';
+import type { ProcedureActivities, RemoteActivities, TaskActivities } from '../src/task/activity-api.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { AlertDue } from '../src/task/state.ts';
 import { acquireLease } from './acquire-lease.ts';
@@ -36,6 +39,9 @@ export interface TaskActivityDeps {
   hashKey?: Uint8Array;
   /** Without it no action that names a resource gets to run. */
   leases?: LeaseDoor;
+  /** Control calls about tasks that other servers keep. */
+  remoteCalls?: RemoteCalls;
+  remotes?: RemoteServers;
   faults?: FaultPoints;
   log?: OperationLog;
   trace?: HandlerTrace;
@@ -45,11 +51,14 @@ export interface TaskActivityDeps {
  * Throws, as ApplicationFailure with the code as `type`: `unknown_action` where this worker has no such action (another
  * may), `ledger_unavailable`, `internal_error`. The workflow takes each for a lost attempt.
  */
-export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & ProcedureActivities {
-  const { ledger, log } = deps;
+export function createTaskActivities(
+  deps: TaskActivityDeps,
+): TaskActivities & ProcedureActivities & RemoteActivities {
+  const { ledger, log, remotes } = deps;
   const actions = new Map([...deps.actions, approvalGate].map((action) => [action.contract.name, action]));
   const procedures = new Map(deps.procedures?.map((procedure) => [procedure.contract.name, procedure]));
   const optional = {
+    ...(remotes && { remotes }),
     ...(deps.faults && { faults: deps.faults }),
     ...(log && { log }),
     ...(deps.trace && { trace: deps.trace }),
@@ -87,6 +96,7 @@ export function createTaskActivities(deps: TaskActivityDeps): TaskActivities & P
       asActivity(log, () =>
         Promise.resolve(planEdit(actionNamed(actions, request.plan.action), request, deps.hashKey)),
       ),
+    ...createRemoteActivities(deps.remoteCalls ?? null, log),
     ...procedureActivities(deps, (name) => actionNamed(actions, name), operationDeps),
     acquireLease: (request) =>
       asActivity(log, () => acquireLease({ ledger, leases: deps.leases ?? noLeases }, request)),

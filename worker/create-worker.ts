@@ -3,6 +3,7 @@
  *
  * Owns none of them: who gave them closes them, after `stop`. Never reads the environment.
  */
+import { hostname } from 'node:os';
 import { Worker } from '@temporalio/worker';
 import type {
   ActivityInterceptorsFactory,
@@ -17,6 +18,8 @@ import type { Hints } from '../src/client/hints.ts';
 import type { ConfiguredProcedures } from '../src/contract/define-config.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
+import type { RemoteServers } from '../src/contract/remote-server.ts';
+import { RemoteCalls } from '../src/remote/remote-calls.ts';
 import type { FaultPoints } from '../src/operation/faults.ts';
 import type { HintSinks } from '../workflows/journal.ts';
 import type { TraceSinks } from '../workflows/trace-context.ts';
@@ -40,6 +43,8 @@ export interface WorkerOptions {
   actions: readonly Action[];
   /** `code`: absolute path of the file, bundled with our workflow code. */
   procedures?: ConfiguredProcedures | null;
+  /** Servers whose tasks may be watched here. Default: none. */
+  remotes?: RemoteServers;
   encryptionKeys: readonly EncryptionKey[];
   hmacKey: Uint8Array | null;
   log: Log;
@@ -90,7 +95,12 @@ const FORCE_MARGIN_MS = 2_000;
 export async function startWorker(options: WorkerOptions): Promise<HoldfastWorker> {
   const { ledger, log, alerts } = options;
   checkKeyPresence([...options.actions, ...(options.procedures?.contracts ?? [])], options.encryptionKeys);
-  const worker = await Worker.create(await temporalOptions(options));
+  const remoteCalls = new RemoteCalls({
+    ledger,
+    servers: options.remotes ?? (() => undefined),
+    worker: `${hostname()}:${process.pid}`,
+  });
+  const worker = await Worker.create(await temporalOptions(options, remoteCalls));
   const relay = new OutboxRelay({
     ledger,
     log,
@@ -106,6 +116,8 @@ export async function startWorker(options: WorkerOptions): Promise<HoldfastWorke
   return {
     stopped,
     async stop() {
+      // Polls of other servers are begun anew elsewhere; none of them is waited for.
+      remoteCalls.stop();
       if (worker.getState() === 'RUNNING') worker.shutdown();
       await stopped;
     },
@@ -120,7 +132,10 @@ export async function startWorker(options: WorkerOptions): Promise<HoldfastWorke
   };
 }
 
-async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOptions> {
+async function temporalOptions(
+  options: WorkerOptions,
+  remoteCalls: RemoteCalls,
+): Promise<TemporalWorkerOptions> {
   const { connection, namespace, taskQueue, ledger, actions, procedures, hmacKey, log, faults, hints } =
     options;
   const shutdownGraceMs = options.shutdownGraceMs ?? 15_000;
@@ -133,6 +148,8 @@ async function temporalOptions(options: WorkerOptions): Promise<TemporalWorkerOp
     activities: createTaskActivities({
       ledger,
       actions,
+      remoteCalls,
+      ...(options.remotes && { remotes: options.remotes }),
       ...(procedures && { procedures: procedures.contracts }),
       log,
       ...(hmacKey && { hashKey: hmacKey }),

@@ -26,6 +26,7 @@ import { enterInbox, leaveInbox } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { answerDecisions, ignoreOf } from './decisions.ts';
 import { answerGrants } from './leases.ts';
+import { answerRemoteMessages, ignoreAnswerOf } from './remote-messages.ts';
 import { answerMessages, requestCancel, watchCancellation } from './requests.ts';
 import { NOTES_PENDING_MAX, TaskLoop, pendingNotes } from './task-loop.ts';
 import { TaskRun } from './task-run.ts';
@@ -39,6 +40,11 @@ export async function action(argument: ActionArgument): Promise<TaskOutcome> {
   const own = { journal, run };
   answerDecisions({ taskOf: () => own, status: () => statusOf(journal.state), ignore: ignoreOf(journal) });
   answerGrants((step) => (step === undefined ? journal : null));
+  answerRemoteMessages({
+    journals: () => [journal],
+    state: () => journal.state,
+    ignore: ignoreAnswerOf(journal),
+  });
   watchCancellation((message) => requestCancel(journal, message));
   return CancellationScope.nonCancellable(() => live(argument, journal, run));
 }

@@ -4,4 +4,5 @@ import * as userProcedures from './user-procedures.ts';
 
 export { action } from './action.ts';
 export { lease } from './lease.ts';
+export { remoteTask } from './remote-task.ts';
 export const procedure = procedureWorkflow(userProcedures);

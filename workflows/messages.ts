@@ -6,7 +6,9 @@ import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { DecisionMessage, DecisionReply } from '../src/task/approval.ts';
 import type { Resolution } from '../src/task/event.ts';
 import type { LeaseGrant, LeaseRelease, LeaseRequest, LeaseState } from '../src/task/lease.ts';
+import type { JsonObject } from '../src/task/json.ts';
 import type { JournalEntry } from '../src/task/procedure-event.ts';
+import type { RemoteReport } from '../src/task/remote.ts';
 import type { TaskState } from '../src/task/state.ts';
 
 export interface CancelMessage {
@@ -23,12 +25,15 @@ export interface MessageReply {
     | 'already_ended'
     | 'not_in_attention'
     | 'not_interrupted'
-    | 'invalid_resolution';
+    | 'invalid_resolution'
+    | 'not_open'
+    | 'invalid_answer';
   status: string;
 }
 
 export const WORKFLOW_ACTION = 'action';
 export const WORKFLOW_PROCEDURE = 'procedure';
+export const WORKFLOW_REMOTE_TASK = 'remoteTask';
 export const cancelSignal = defineSignal<[CancelMessage?]>('cancel');
 export const resolveSignal = defineSignal<[Resolution]>('resolve');
 export const cancelUpdate = defineUpdate<MessageReply, [CancelMessage?]>('cancelTask');
@@ -44,6 +49,21 @@ export const interruptSignal = defineSignal<[CancelMessage?]>('interrupt');
 export const resumeSignal = defineSignal<[CancelMessage?]>('resume');
 export const interruptUpdate = defineUpdate<MessageReply, [CancelMessage?]>('interruptTask');
 export const resumeUpdate = defineUpdate<MessageReply, [CancelMessage?]>('resumeTask');
+/** What a remote task asks for: answers by the keys under which the task shows them (M2.3). */
+export interface AnswerMessage {
+  by?: string;
+  answers: JsonObject;
+}
+export const answerSignal = defineSignal<[AnswerMessage]>('answer');
+export const answerUpdate = defineUpdate<MessageReply, [AnswerMessage]>('answerTask');
+/** From workflow `remoteTask` to the task that waits for it. */
+export const remoteToldSignal =
+  defineSignal<[{ operationId: string; attempt: number; report: RemoteReport }]>('remoteTold');
+/** To workflow `remoteTask`; answers by the remote's own keys. */
+export const cancelRemoteSignal = defineSignal('cancelRemote');
+export const answerRemoteSignal = defineSignal<[JsonObject]>('answerRemote');
+/** Shows that it is there. */
+export const attendRemoteSignal = defineSignal('attendRemote');
 export const taskQuery = defineQuery<TaskState>('task');
 export const eventsQuery = defineQuery<JournalEntry[]>('events');
 

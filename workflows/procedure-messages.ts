@@ -11,6 +11,7 @@ import { answerGrants } from './leases.ts';
 import type { MessageReply } from './messages.ts';
 import type { ProcedureRun } from './procedure-run.ts';
 import type { ProcedureStep } from './procedure-step.ts';
+import { answerRemoteMessages } from './remote-messages.ts';
 import { answerRequests, fieldsOf, nameOf, replyWith, requestResolve, whoAndWhy } from './requests.ts';
 
 export function answerProcedureMessages(run: ProcedureRun): void {
@@ -23,6 +24,14 @@ export function answerProcedureMessages(run: ProcedureRun): void {
     resume: (message) => requestResume(run, message),
   });
   answerGrants((step) => (step === undefined ? null : (run.steps.get(step)?.journal ?? null)));
+  answerRemoteMessages({
+    journals: () => [...run.steps.values()].map(({ journal }) => journal),
+    state: () => run.view(),
+    ignore: (code) => {
+      if (!isOver(run.state))
+        run.journal.append({ type: 'message_ignored', data: { message: 'answer', code } });
+    },
+  });
   answerDecisions({
     taskOf: (callId) => run.steps.get(stepOfCallId(callId)) ?? null,
     early: (decision) => decideEarly(run, decision),

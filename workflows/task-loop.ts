@@ -62,7 +62,7 @@ export class TaskLoop {
 }
 
 function isPersonAwaited(verdict: Verdict): boolean {
-  return verdict.do === 'wait' && verdict.person;
+  return (verdict.do === 'wait' || verdict.do === 'supervise') && verdict.person;
 }
 
 /** What is done while the same approval stays open: a reminder is no reason to leave the inbox and to enter it again. */
@@ -78,6 +78,7 @@ function isAside(verdict: Verdict): boolean {
 function mustFlush(verdict: Verdict, journal: Journal): boolean {
   const pending = pendingNotes(journal);
   if (pending === 0) return false;
+  if (verdict.do === 'supervise') return true;
   return startsToWait(verdict, journal) || verdict.do === 'end' || pending >= NOTES_PENDING_MAX;
 }
 

@@ -18,6 +18,7 @@ import type { AlertDue } from '../src/task/state.ts';
 import { judgeHeld } from './decisions.ts';
 import type { Journal } from './journal.ts';
 import { askForLease, releaseLease } from './leases.ts';
+import { RemoteWatch } from './remote-watch.ts';
 import {
   attemptActivities,
   firstStepActivities,
@@ -37,6 +38,7 @@ type EndVerdict = Extract<Verdict, { do: 'end' }>;
 
 export class TaskRun {
   private readonly journal: Journal;
+  private readonly remote: RemoteWatch;
   /** The validated input; for a bare task known only once it has planned. */
   input: Json;
   /** Edits whose arguments an activity is planning. */
@@ -52,6 +54,7 @@ export class TaskRun {
     { bare = null, step = null }: { bare?: BareStart | null; step?: StepStart | null } = {},
   ) {
     this.journal = journal;
+    this.remote = new RemoteWatch(journal);
     this.input = input;
     this.bare = bare;
     this.step = step;
@@ -90,6 +93,10 @@ export class TaskRun {
       case 'end':
         this.end(verdict);
         return undefined;
+      case 'supervise':
+        return this.remote.follow(verdict.attempt);
+      case 'cancel_remote':
+        return this.remote.cancel(verdict.attempt);
       case 'await':
         throw new Error('nothing is running');
       default:

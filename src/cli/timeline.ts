@@ -2,6 +2,7 @@
 import type { TaskEvent } from '../task/event.ts';
 import type { Plan } from '../task/plan.ts';
 import type { JournalEntry } from '../task/procedure-event.ts';
+import type { RemoteReport } from '../task/remote.ts';
 import type { OperationOutcome, TaskEnd } from '../task/outcome.ts';
 import { procedureLine, stepOf } from './procedure-timeline.ts';
 import { humanDuration } from './terminal.ts';
@@ -25,6 +26,10 @@ export function timelineOf(events: readonly JournalEntry[]): TimelineRow[] {
 }
 
 type PeopleEvent =
+  | 'remote_told'
+  | 'remote_cancel_passed'
+  | 'remote_answered'
+  | 'remote_lost'
   | 'cancel_requested'
   | 'resolve_requested'
   | 'resolve_scheduled'
@@ -127,7 +132,7 @@ function leaseLine(event: Extract<TaskEvent, { type: `lease_${string}` }>): [wha
   }
 }
 
-/** What people did or were asked, and what was held meanwhile. */
+/** What people did or were asked, what was held meanwhile, and what other servers said. */
 function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [what: string, detail: string] {
   switch (event.type) {
     case 'cancel_requested':
@@ -172,6 +177,14 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
     case 'lease_granted':
     case 'lease_released':
       return leaseLine(event);
+    case 'remote_told':
+      return remoteLine(event.data.report);
+    case 'remote_cancel_passed':
+      return ['cancel handed on', 'how the remote task ends is read'];
+    case 'remote_answered':
+      return ['answered', `${Object.keys(event.data.answers).join(', ')} by ${event.data.by}`];
+    case 'remote_lost':
+      return ['nobody watched the remote task', 'it is looked at again'];
     case 'alert_recorded':
       return ['alerted', event.data.type];
     case 'interrupted':
@@ -181,6 +194,17 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
     default:
       return event satisfies never;
   }
+}
+
+function remoteLine(report: RemoteReport): [what: string, detail: string] {
+  if (report.kind === 'ended')
+    return ['remote task over', `${report.how}${report.message ? `: ${report.message}` : ''}`];
+  const { seen, failures, lastError } = report;
+  if (failures > 0) return ['remote server does not answer', `${failures} times: ${lastError ?? ''}`];
+  return [
+    'remote task',
+    `${(seen?.kind ?? 'working').replace('_', ' ')}${seen?.message ? `: ${seen.message}` : ''}`,
+  ];
 }
 
 function planLine({ contractVersion, effect, rollback, keyed, standingRules = [] }: Plan): string {
@@ -231,6 +255,8 @@ function outcomeLine(outcome: OperationOutcome): [what: string, detail: string] 
       return ['key used with other arguments', outcome.paths.join(', ')];
     case 'spent':
       return ['key is spent', endLine(outcome.end)];
+    case 'remote':
+      return ['goes on as a task of another server', `${outcome.remote.server} ${outcome.remote.taskId}`];
     case 'needsApproval':
       return ['approval needed', outcome.reason];
     default:

@@ -5,7 +5,7 @@
  * Invariants:
  * 1. One unexpired claim a task, by the database's clock. A lease that passed may be claimed by anybody.
  * 2. What came of a call is written under the newest token and the sequence it was claimed at; else nothing changes.
- * 3. Once a cancel is asked for, no poll is claimed or renewed until the cancel was sent; one under way stays undisturbed.
+ * 3. Once a cancel is asked for, no poll is claimed or renewed until it was tried; a cancel under way stays undisturbed.
  * 4. Failures in a row are counted and never end a task; only the server's word does.
  * 5. Locks: the operation's row before the remote task's.
  */
@@ -40,6 +40,10 @@ const POINT: Record<RemoteCall, readonly RemotePhase[]> = {
   answer: ['working', 'cancel_sent'],
   cancel: ['cancelling'],
 };
+
+/** A server that takes no cancel is polled between two tries: its task may have ended. Asking for one began a new count. */
+const hasPoint = ({ phase, failures }: RemoteTaskTable, call: RemoteCall): boolean =>
+  POINT[call].includes(phase) || (call === 'poll' && phase === 'cancelling' && failures > 0);
 
 export async function register(
   unit: Unit,
@@ -83,6 +87,7 @@ export async function askCancel(unit: Unit, operationId: string): Promise<Remote
   if (record.phase !== 'working') return rowOf(record);
   const asked = await save(unit.tx, record, {
     phase: 'cancelling',
+    failures: 0,
     cancel_requested_at: held.now,
     updated_at: held.now,
   });
@@ -117,8 +122,7 @@ function refusal(
   const isSent = call === 'cancel' && row.phase === 'cancel_sent';
   if (isAnswered || isSent) return { kind: 'done', row };
   const leftMs = (record.lease_until ?? 0) - now;
-  if (!POINT[call].includes(row.phase))
-    return call === 'cancel' ? { kind: 'unknown' } : { kind: 'superseded' };
+  if (!hasPoint(record, call)) return call === 'cancel' ? { kind: 'unknown' } : { kind: 'superseded' };
   if (leftMs > 0) return { kind: 'busy', retryAfterMs: leftMs };
   const dueInMs = record.poll_due_at - now;
   return call === 'poll' && dueInMs > 0 ? { kind: 'not_due', retryAfterMs: dueInMs } : null;
@@ -131,7 +135,7 @@ export async function renewCall(tx: Tx, claim: RemoteClaim, leaseMs: number): Pr
     record !== null &&
     holds(record, claim) &&
     (record.lease_until ?? 0) > now &&
-    POINT[claim.call].includes(record.phase);
+    hasPoint(record, claim.call);
   if (!isOurs) return false;
   await save(tx, record, { lease_until: Math.max(now + leaseMs, record.lease_until ?? 0) });
   return true;

@@ -1,6 +1,7 @@
 /** What the operation protocol is given from outside. It knows no Temporal (architecture.md, idea 5). */
 import type { ActionContract } from '../contract/define-action.ts';
 import type { AnyHandlers } from '../contract/handlers.ts';
+import type { RemoteServers } from '../contract/remote-server.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { FaultPoints } from './faults.ts';
 import type { CallAnswer } from './handler-call.ts';
@@ -10,7 +11,8 @@ export interface OperationLog {
   warn(fields: Record<string, unknown>, message: string): void;
 }
 
-export type HandlerName = 'precondition' | 'execute' | 'lookup' | 'verify' | 'rollback' | 'verifyRollback';
+export type HandlerName =
+  'precondition' | 'execute' | 'remoteResult' | 'lookup' | 'verify' | 'rollback' | 'verifyRollback';
 
 export interface HandlerCall {
   handler: HandlerName;
@@ -31,6 +33,8 @@ export interface OperationDeps {
   handlers: AnyHandlers;
   /** Its output schema checks what handlers return. Without it any JSON is taken. */
   contract?: ActionContract;
+  /** Where the result of a remote task is fetched again that the ledger does not keep. */
+  remotes?: RemoteServers;
   faults?: FaultPoints;
   log?: OperationLog;
   /** Absent: nobody watches. */

@@ -17,6 +17,7 @@ import { keepOutput } from './keep-result.ts';
 import { keepLateAnswer, recordLateAnswer } from './late-answer.ts';
 import { staleOutcome } from './look.ts';
 import { newerFence } from './newer-fence.ts';
+import { handOver } from './hand-over.ts';
 import { fail, raiseAttention, release } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 
@@ -38,7 +39,9 @@ export async function execute(
   switch (answer.kind) {
     case 'returned':
       await attempt.reach('after_effect');
-      return onReturned(attempt, held, answer.value);
+      return remoteTaskIn(answer.value) === null
+        ? onReturned(attempt, held, answer.value)
+        : handOver(attempt, held, answer.value, before);
     case 'threw':
       return onFailure(attempt, held, answer.failure, before);
     case 'leftBehind':
@@ -77,12 +80,11 @@ async function overtaken(attempt: EffectAttempt, held: HeldClaim): Promise<Opera
  * An output that does not fit the contract is an applied effect with an unusable result. A `safe` action may simply ask
  * again; else the target is asked for a better one, and failing that a person is.
  */
-async function onReturned(
+export async function onReturned(
   attempt: EffectAttempt,
   held: HeldClaim,
   output: unknown,
 ): Promise<OperationOutcome> {
-  if (remoteTaskIn(output) !== null) return raiseAttention(attempt, held.claim, UNSUPERVISED);
   const { result, misfit } = await keepOutput(attempt, output);
   if (misfit === null) return conclude(attempt, held, { result, how: 'executed', isStored: false });
   const failure = misfitFailure('execute', misfit);
@@ -94,14 +96,7 @@ async function onReturned(
   return raiseAttention(attempt, held.claim, failure, { result });
 }
 
-/** What the server made of the request can not be followed from here. */
-const UNSUPERVISED: Failure = {
-  kind: 'unknown',
-  code: 'outcome_unknown',
-  message: 'The server goes on with this as a task of its own, which nothing here supervises.',
-};
-
-async function onFailure(
+export async function onFailure(
   attempt: EffectAttempt,
   held: HeldClaim,
   failure: Failure,

@@ -21,6 +21,8 @@ import { isRecallable, keepOutput, recallValue, recalled } from './keep-result.t
 import type { HeldClaim } from './held-claim.ts';
 import { decisionLimit, paced } from './decision-limit.ts';
 import { staleOutcome } from './look.ts';
+import { askRemote } from './remote-end.ts';
+import type { RemoteFound } from './remote-end.ts';
 import type { RefusalCause } from './look.ts';
 import { isProvenNotApplied, judge } from './reconcile.ts';
 import type { Doubt } from './reconcile.ts';
@@ -79,10 +81,14 @@ async function reconcile(
   held: HeldClaim,
   before: OperationRow,
 ): Promise<OperationOutcome> {
+  const remote = await askRemote(attempt, held);
+  if (remote.kind === 'decided') return remote.outcome;
   const found = await askLookup(attempt, [attempt.runtime.signal, held.lost]);
   if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
   attempt.runtime.signal.throwIfAborted(); // a lookup that was cut off says nothing
   const { effect, autoRetry } = attempt.plan;
+  if (remote.kind === 'ended' && remote.mayLive && effect !== 'safe')
+    return raiseAttention(attempt, held.claim, doubtFailure(found, remote));
   const waitMs = await settlesInMs(attempt, before);
   const doubt: Doubt = {
     effect,
@@ -102,9 +108,9 @@ async function reconcile(
     case 'wait':
       return { kind: 'busy', retryAfterMs: waitMs, reason: 'settling' };
     case 'lookAgain':
-      return { kind: 'unknown', failure: doubtFailure(found), attention: false };
+      return { kind: 'unknown', failure: doubtFailure(found, remote), attention: false };
     case 'attention':
-      return raiseAttention(attempt, held.claim, doubtFailure(found));
+      return raiseAttention(attempt, held.claim, doubtFailure(found, remote));
     case 'adopt':
       throw new Error('an applied effect was adopted before');
     default:
@@ -119,7 +125,7 @@ async function settlesInMs(attempt: EffectAttempt, before: OperationRow): Promis
   return Math.max(0, settledAt - (await attempt.deps.ledger.now()));
 }
 
-function doubtFailure(found: LookupFound): Failure {
+function doubtFailure(found: LookupFound, remote: RemoteFound): Failure {
   const why = {
     applied: '',
     not_applied: 'the target does not show it, which proves nothing for this action',
@@ -127,7 +133,8 @@ function doubtFailure(found: LookupFound): Failure {
     none: 'this action has no lookup',
     threw: `the lookup failed: ${found.kind === 'threw' ? found.failure.message : ''}`,
   }[found.kind];
-  const message = `An earlier attempt may have been applied, and ${why}`;
+  const told = remote.kind === 'ended' ? `; ${remote.message}` : '';
+  const message = `An earlier attempt may have been applied, and ${why}${told}`;
   return {
     kind: 'unknown',
     code: 'outcome_unknown',

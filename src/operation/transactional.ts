@@ -2,6 +2,7 @@
  * An action whose effect lives in the ledger's own database: claim, effect, executions and result commit in one
  * transaction, or none of them does (S2.8). What rolled it back is recorded in a second one.
  */
+import { remoteTaskIn } from '../contract/handlers.ts';
 import type { Claim } from '../task/claim.ts';
 import type { ClaimAnswer } from '../ledger/ledger.ts';
 import type { Failure } from '../task/failure.ts';
@@ -75,6 +76,7 @@ async function execute(attempt: EffectAttempt, site: TransactionSite, claim: Cla
     ),
   );
   if (answer.kind !== 'returned') return site.undo(nothingApplied(answer.failure));
+  if (remoteTaskIn(answer.value) !== null) return site.undo(UNWATCHED);
   await attempt.reach('after_effect');
   const { composed, misfit } = composeOutput(attempt, answer.value);
   if (misfit !== null) return site.undo(retryable(`The result does not fit the contract: ${misfit}`));
@@ -109,5 +111,12 @@ function recordUndone(attempt: EffectAttempt, failure: Failure): Promise<Operati
     return { kind: isFinal ? 'failed' : 'released', failure };
   });
 }
+
+const UNWATCHED: Failure = {
+  kind: 'permanent',
+  code: 'permanent_failure',
+  message:
+    'A transactional action has its effect in the ledger’s database; no other server can go on with it.',
+};
 
 const retryable = (message: string): Failure => ({ kind: 'notApplied', code: 'attempt_failed', message });

@@ -2,6 +2,7 @@
  * A `safe` action run while the ledger is away, where its contract allows that (field case 16). It changes nothing, so
  * there is nothing to claim, to reconcile or to commit.
  */
+import { remoteTaskIn } from '../contract/handlers.ts';
 import type { Failure } from '../task/failure.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
 import { askPrecondition, askVerify, notChecked } from './asking.ts';
@@ -32,6 +33,8 @@ export async function performUnrecorded(attempt: EffectAttempt): Promise<Operati
       attempt.executeContext(signal, claim, () => Promise.resolve()),
     ),
   );
+  if (answer.kind === 'returned' && remoteTaskIn(answer.value) !== null)
+    return { kind: 'released', failure: again('Only a recorded action’s remote task can be watched.') };
   if (answer.kind === 'returned') return judgeOutput(attempt, answer.value);
   const { failure } = answer;
   if (failure.kind === 'permanent') return { kind: 'failed', failure };

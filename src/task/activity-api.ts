@@ -3,6 +3,7 @@ import type { AttemptPurpose, AttentionAbout, Resolution, RollbackReason } from 
 import type { HeldLease } from './claim.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan, PlanLease, Principal } from './plan.ts';
+import type { RemoteCallAnswer } from './remote.ts';
 import type { AlertDue } from './state.ts';
 
 /** One look at an operation, and its execution where `purpose` allows. */
@@ -146,6 +147,16 @@ export interface TaskActivities {
   /** Begins the lease's workflow where there is none. The same request again changes nothing. */
   acquireLease(request: AcquireLeaseRequest): Promise<void>;
   planTask(request: { start: BareStart; taskId: string }): Promise<PlanTaskResult>;
+}
+
+/**
+ * The activities of workflow `remoteTask`, by their persisted names: one supervised control call each (S8.4). Each may be
+ * lost and repeated; the ledger's claim keeps two from being made at once.
+ */
+export interface RemoteActivities {
+  pollRemoteTask(request: { operationId: string; keepResult: boolean }): Promise<RemoteCallAnswer>;
+  cancelRemoteTask(request: { operationId: string }): Promise<RemoteCallAnswer>;
+  answerRemoteTask(request: { operationId: string; responses: JsonObject }): Promise<RemoteCallAnswer>;
 }
 
 /** One step of a procedure, as its code asked for it; planned where it is performed (architecture.md, idea 1). */

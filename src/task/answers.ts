@@ -8,6 +8,7 @@ import { alreadyDecided, canRollBack, committedEnd, endedWith, rolledBackEnd } f
 import type { Failure } from './failure.ts';
 import type { OperationOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import { SETTLE, isExecution, nextExecution, ready, stepOf } from './phase.ts';
+import { handedOver } from './remote-state.ts';
 import type { AttemptView, Phase, TaskState } from './state.ts';
 
 const VERIFY_POLL_INITIAL_MS = 500;
@@ -93,6 +94,8 @@ function afterOutcome(state: TaskState, outcome: OperationOutcome, at: number): 
       return notOurs(state, conflictEnd(state, outcome.paths), at);
     case 'spent':
       return finish(alreadyDecided(outcome.end), null, true);
+    case 'remote':
+      return handedOver(state.attempt, outcome.remote);
     case 'needsApproval':
       return {
         inDoubt: false,

@@ -20,6 +20,8 @@ import { leaseBefore, letGo } from './held-lease.ts';
 import type { LeaseVerdict } from './held-lease.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import { isExecution, isOver } from './phase.ts';
+import { openRequests } from './remote-state.ts';
+import type { RemotePhase } from './remote-state.ts';
 import type { AlertDue, Phase, TaskState } from './state.ts';
 
 export type Verdict =
@@ -48,6 +50,10 @@ export type Verdict =
   | LeaseVerdict
   /** Until the clock reads `until` (null: no timer) or the state changes. `person`: only a person can move it on. */
   | { do: 'wait'; until: number | null; person: boolean }
+  /** Another server goes on with it: watch that, until the state changes. `person`: it asks for one. */
+  | { do: 'supervise'; attempt: number; person: boolean }
+  /** Hand the cancel on to it (S7.4). */
+  | { do: 'cancel_remote'; attempt: number }
   /** An activity is running: wait for it; `abort` it first where a cancel asks and the contract allows. */
   | { do: 'await'; abort: boolean }
   | { do: 'end'; end: TaskEnd; result: StoredResult | null; replayed: boolean }
@@ -83,6 +89,8 @@ export function decide(state: TaskState, now: number): Verdict {
       return now < phase.nextAt
         ? { do: 'wait', until: phase.nextAt, person: false }
         : attempt(state, 'settle', now);
+    case 'remote':
+      return whileRemote(state, phase);
     case 'ready':
       return deadlineEvent(state, phase.step, now) ?? whenReady(state, phase.step, phase.notBefore, now);
     case 'retry_due':
@@ -189,6 +197,13 @@ function whenAwaited(
   if (warnAt !== null && now >= warnAt)
     return { do: 'append', event: { type: 'approval_expiring', data: { callId } } };
   return letGo(state) ?? { do: 'wait', until: warnAt ?? expiresAt, person: true };
+}
+
+/** The request is under way: no deadline ends it, and how a cancel ends is read from the remote task (S7.4). */
+function whileRemote(state: TaskState, phase: RemotePhase): Verdict {
+  const { attempt } = phase;
+  if (state.cancelRequested && !phase.cancelPassed) return { do: 'cancel_remote', attempt };
+  return { do: 'supervise', attempt, person: openRequests(state).length > 0 };
 }
 
 /** S5.3: when people are to be alerted that the task is not over; null when they were, or nothing was promised. */

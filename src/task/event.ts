@@ -2,6 +2,7 @@ import type { Failure } from './failure.ts';
 import type { JsonObject } from './json.ts';
 import type { CloseOutcome, OperationOutcome, RollbackOutcome, StoredResult, TaskEnd } from './outcome.ts';
 import type { Plan } from './plan.ts';
+import type { RemoteReport } from './remote.ts';
 import type { DecisionCode, DecisionMessage, OpenApproval } from './approval.ts';
 
 /** Why an attempt runs: to bring the effect about, or only to find out whether an earlier one did (never executes). */
@@ -112,6 +113,14 @@ export interface EventData {
   sla_missed: Record<string, never>;
   /** The outbox has the alert that was due. */
   alert_recorded: { type: string };
+  /** What workflow `remoteTask` saw of the task that another server keeps (S8.4). */
+  remote_told: { attempt: number; report: RemoteReport };
+  /** The cancel was handed to it; how the remote task ends is read. */
+  remote_cancel_passed: { attempt: number };
+  /** A person's answers, by the remote's keys, on their way to it. */
+  remote_answered: { attempt: number; by: string; answers: JsonObject };
+  /** Nobody watches the remote task any more: the operation is looked at again. */
+  remote_lost: { attempt: number };
   interrupted: { by: string; reason?: string };
   resumed: { by: string };
   /** A message that changed nothing, with why (S4.3: a signal can't be answered, so it is journaled). */

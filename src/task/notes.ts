@@ -21,6 +21,9 @@ const NOTED: readonly EventType[] = [
   'sla_missed',
   'decision_held',
   'decision_ignored',
+  'remote_cancel_passed',
+  'remote_answered',
+  'remote_lost',
   'interrupted',
   'resumed',
   'message_ignored',
@@ -57,6 +60,10 @@ function toldOf(event: TaskEvent): JsonObject {
         kind: decision.kind,
         ...(fingerprint !== undefined && { fingerprint }),
       };
+    }
+    case 'remote_answered': {
+      const { attempt, by, answers } = event.data;
+      return { attempt, by, keys: Object.keys(answers) };
     }
     case 'approval_decided': {
       if (event.data.decision !== 'edited') return asJson(event.data);

@@ -1,5 +1,6 @@
 import type { Failure } from './failure.ts';
 import type { Json, JsonObject } from './json.ts';
+import type { RemoteRef } from './remote.ts';
 
 /** A result as it travels: whole, by reference into the ledger's payload table, or too large to keep (interfaces.md "Sizes"). */
 export type StoredResult =
@@ -40,6 +41,8 @@ export type OperationOutcome =
   | { kind: 'conflict'; paths: string[] }
   /** The key is spent by an end other than a commit; `end` is what that task ended with. */
   | { kind: 'spent'; end: TaskEnd }
+  /** The server has taken the request and goes on with it as a task of its own, which is on record (S8.4). */
+  | { kind: 'remote'; remote: RemoteRef }
   /** Policy asks for a person first; nothing claimed. */
   | { kind: 'needsApproval'; reason: string };
 

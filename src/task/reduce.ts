@@ -31,6 +31,12 @@ import {
   remembered,
 } from './approval-state.ts';
 import { EXECUTE, PREVIEW, SETTLE, firstStep, isOver, ready, stepOf, working } from './phase.ts';
+import {
+  afterRemoteAnswered,
+  afterRemoteCancelPassed,
+  afterRemoteLost,
+  afterRemoteTold,
+} from './remote-state.ts';
 import type { AttemptView, TaskState } from './state.ts';
 
 const ATTEMPTS_KEPT = 100;
@@ -211,6 +217,10 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
   decision_ignored: (state, data) => remembered(state, data, { accepted: false, code: data.code }),
   alert_recorded: afterAlertRecorded,
   sla_missed: afterSlaMissed,
+  remote_told: afterRemoteTold,
+  remote_cancel_passed: afterRemoteCancelPassed,
+  remote_answered: afterRemoteAnswered,
+  remote_lost: afterRemoteLost,
   interrupted: () => ({ interrupted: true }),
   resumed: () => ({ interrupted: false }),
   resolve_requested: afterResolveRequested,

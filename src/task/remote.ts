@@ -47,3 +47,8 @@ export type RemoteCallAnswer =
     }
   /** The ledger has no such task. */
   | { kind: 'unknown' };
+
+/** What the watching workflow tells the task. */
+export type RemoteReport =
+  | { kind: 'seen'; seen: RemoteSeen | null; failures: number; lastError: string | null; answered: string[] }
+  | { kind: 'ended'; how: RemoteEndKind; message?: string };

@@ -2,8 +2,10 @@ import type { ClosedApproval, DecisionMessage, DecisionReply, OpenApproval } fro
 import type { AttemptPurpose, AttentionAbout, RollbackReason, Step } from './event.ts';
 import type { Failure } from './failure.ts';
 import type { TaskLease } from './held-lease.ts';
+import type { JsonObject } from './json.ts';
 import type { StoredResult, TaskEffect, TaskEnd, TaskError, TaskStatus } from './outcome.ts';
 import type { Plan, PlanApproval } from './plan.ts';
+import type { RemoteRef, RemoteSeen } from './remote.ts';
 
 /**
  * Where a task stands. Each variant carries just what the next decision needs; all plain JSON, as it lives in
@@ -20,6 +22,19 @@ export type Phase =
   | { kind: 'awaiting_approval'; approval: OpenApproval; toJudge: DecisionMessage[] }
   /** Applied, not yet visible to verify: look again at `nextAt` (S2.6). */
   | { kind: 'verifying'; nextAt: number }
+  /** Another server goes on with it as a task of its own (S8.4). `answers`: given and not seen to be taken yet. */
+  | {
+      kind: 'remote';
+      remote: RemoteRef;
+      attempt: number;
+      seen: RemoteSeen | null;
+      failures: number;
+      lastError: string | null;
+      answers: JsonObject;
+      /** The remote's keys. */
+      answered: string[];
+      cancelPassed: boolean;
+    }
   /** Holdfast can't know; a person must say (S3.5). `reason`: why the rollback ran, null when it is about the effect. */
   | {
       kind: 'needs_attention';

@@ -16,6 +16,8 @@ export function statusOf(state: TaskState): TaskStatus {
       return 'awaiting_approval';
     case 'verifying':
       return 'verifying';
+    case 'remote':
+      return 'running';
     case 'ready':
     case 'working':
     case 'retry_due':

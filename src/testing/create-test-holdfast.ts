@@ -19,6 +19,7 @@ import { parseDuration } from '../contract/duration.ts';
 import type { Duration } from '../contract/duration.ts';
 import type { ConfiguredProcedures } from '../contract/define-config.ts';
 import type { Action } from '../contract/implement-action.ts';
+import type { RemoteServers } from '../contract/remote-server.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
 import type { FaultPoints } from '../operation/faults.ts';
@@ -40,6 +41,8 @@ export interface TestHoldfastOptions {
   alerts?: AlertSink;
   /** False: nobody takes work until `startWorker`. Default true. */
   worker?: boolean;
+  /** Servers whose tasks are watched. */
+  remotes?: RemoteServers;
   faults?: FaultPoints;
   /** With a server of its own, `local`: runs whose history has so many events continue as new. */
   historyEventsMax?: number;
@@ -117,6 +120,7 @@ async function openOn(
     hints,
     alerts: options.alerts ?? { deliver: () => Promise.resolve() },
     shutdownGraceMs: 1_000,
+    ...(options.remotes && { remotes: options.remotes }),
     ...(options.faults && { faults: options.faults }),
     temporal: { interceptors: { activity: [followClock(clock), ...(options.interceptors ?? [])] } },
   };

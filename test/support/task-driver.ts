@@ -281,6 +281,8 @@ export class TaskDriver {
       case 'nothing':
         return;
       case 'plan':
+      case 'supervise':
+      case 'cancel_remote':
       case 'await':
         throw new Error(`the driver has nothing to do with ${verdict.do}`);
       default:

@@ -188,6 +188,7 @@ test('the package’s root exports what its users write with', () => {
       "mismatch",
       "notApplied",
       "notYet",
+      "remoteTask",
       "sensitive",
       "unknown",
       "verified",

@@ -1,0 +1,72 @@
+/**
+ * What the remote task of an operation says about its effect, for whoever takes the operation over (S8.4).
+ *
+ * Invariants:
+ * 1. While it may be alive nothing is executed and nothing looked up: it is watched.
+ * 2. Only a completed one gives a result. How a failed or cancelled one left the target is found out as after any attempt.
+ */
+import type { RemoteTaskRow } from '../ledger/remote-tasks.ts';
+import type { Json, JsonObject } from '../task/json.ts';
+import type { OperationOutcome } from '../task/outcome.ts';
+import { onFailure, onReturned } from './execute.ts';
+import type { HeldClaim } from './held-claim.ts';
+import { recallValue } from './keep-result.ts';
+import type { EffectAttempt } from './record.ts';
+
+export type RemoteFound =
+  /** That is the outcome. */
+  | { kind: 'decided'; outcome: OperationOutcome }
+  /** It ended, and says nothing that settles the effect. `mayLive`: the server has only forgotten it. */
+  | { kind: 'ended'; mayLive: boolean; message: string }
+  /** The operation has none. */
+  | { kind: 'none' };
+
+export async function askRemote(attempt: EffectAttempt, held: HeldClaim): Promise<RemoteFound> {
+  const row = await attempt.deps.ledger.findRemoteTask(attempt.plan.operationId);
+  if (row === null) return { kind: 'none' };
+  if (row.phase !== 'ended') return { kind: 'decided', outcome: { kind: 'remote', remote: row.handle } };
+  const { seen } = row;
+  if (seen?.kind === 'completed') return takeResult(attempt, held, row);
+  const said = attempt.secrets.clean(seen?.message ?? '');
+  const mayLive = seen?.kind === 'not_found';
+  const how = mayLive ? 'it knows no such task any more' : `${seen?.kind ?? 'ended'}${said && `: ${said}`}`;
+  return { kind: 'ended', mayLive, message: `the server says of its task: ${how}` };
+}
+
+async function takeResult(attempt: EffectAttempt, held: HeldClaim, row: RemoteTaskRow): Promise<RemoteFound> {
+  const given = await givenBy(attempt, held, row);
+  if (given === undefined) return unusable('its result can not be had any more');
+  const { remoteResult } = attempt.deps.handlers;
+  if (remoteResult === undefined) return { kind: 'decided', outcome: await onReturned(attempt, held, given) };
+  const answer = await attempt.call<unknown>('remoteResult', [attempt.runtime.signal, held.lost], (signal) =>
+    remoteResult(attempt.input(), structuredClone(given) as JsonObject, attempt.lookContext(signal)),
+  );
+  if (answer.kind === 'returned')
+    return { kind: 'decided', outcome: await onReturned(attempt, held, answer.value) };
+  const { failure } = answer;
+  if (failure.kind === 'unknown') return unusable(failure.message);
+  const before = row.inDoubtBefore ? 'in_doubt' : 'nothing_sent';
+  return { kind: 'decided', outcome: await onFailure(attempt, held, failure, before) };
+}
+
+const unusable = (why: string): RemoteFound => ({
+  kind: 'ended',
+  mayLive: false,
+  message: `the server's task completed, and what came of it is not known: ${why}`,
+});
+
+/** As the ledger keeps it; where it keeps none, as the server gives it once more. */
+async function givenBy(
+  attempt: EffectAttempt,
+  held: HeldClaim,
+  { result, handle }: RemoteTaskRow,
+): Promise<Json | undefined> {
+  const kept = await recallValue(attempt, result);
+  if (kept !== undefined) return kept;
+  const server = attempt.deps.remotes?.(handle.server);
+  if (server === undefined) return undefined;
+  const answer = await attempt.call('remoteResult', [attempt.runtime.signal, held.lost], (signal) =>
+    server.status(handle, signal),
+  );
+  return answer.kind === 'returned' && answer.value.kind === 'completed' ? answer.value.result : undefined;
+}
