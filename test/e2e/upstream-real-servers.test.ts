@@ -8,9 +8,10 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { LyingControl } from '../support/lying-upstream-control.ts';
-import { entryOf } from '../support/upstream-real-packages.ts';
+import { entryOf, versionOf } from '../support/upstream-real-packages.ts';
 
 const WRAPPER = fileURLToPath(new URL('../support/lying-upstream.ts', import.meta.url));
+const EXAMPLES = fileURLToPath(new URL('../../examples/upstream', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-upstream-servers-'));
 const clients: Client[] = [];
 let folders = 0;
@@ -46,6 +47,13 @@ async function open(
   };
   return { client, control, call };
 }
+
+describe.each(['filesystem', 'memory', 'everything'] as const)('the configuration of %s', (name) => {
+  it('starts the version that is tested here', () => {
+    const config = readFileSync(join(EXAMPLES, name, 'holdfast.config.ts'), 'utf8');
+    expect(config).toContain(`${packageOf(name)}@${versionOf(packageOf(name))}'`);
+  });
+});
 
 describe('server-filesystem', () => {
   it('fails in words, can not delete, and replaces what is no UTF-8', async () => {

@@ -1,5 +1,7 @@
-/** The MCP servers that others wrote and npm installed: their entry files. */
+/** The MCP servers that others wrote and npm installed: their entry files, and their versions. */
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 
 const require = createRequire(import.meta.url);
 
@@ -15,3 +17,8 @@ const ENTRIES = {
 export type ServerPackage = keyof typeof ENTRIES;
 
 export const entryOf = (packageName: ServerPackage): string => ENTRIES[packageName]();
+
+export function versionOf(packageName: ServerPackage): string {
+  const file = join(dirname(entryOf(packageName)), '..', 'package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

@@ -1,0 +1,231 @@
+// Real MCP servers that others wrote, behind Holdfast from configuration files alone (examples/upstream). The files and the graph
+// that the servers keep are the oracle; the process in the middle (lying-upstream.ts) loses, kills, holds and lies.
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/task/json.ts';
+import { LyingControl } from '../support/lying-upstream-control.ts';
+import type { LyingFault } from '../support/lying-upstream-control.ts';
+import { UpstreamStage } from '../support/upstream-real-stage.ts';
+
+const CONFIG = fileURLToPath(new URL('../support/upstream-real.config.ts', import.meta.url));
+
+let stage: UpstreamStage;
+let root: string;
+let memoryFile: string;
+const lying = {} as Record<'files' | 'memory' | 'everything', LyingControl>;
+
+beforeAll(async () => {
+  stage = await UpstreamStage.open(CONFIG, (folder) => {
+    root = join(folder, 'root');
+    mkdirSync(root);
+    memoryFile = join(folder, 'memory.jsonl');
+    for (const name of ['files', 'memory', 'everything'] as const)
+      lying[name] = new LyingControl(join(folder, name));
+    return { UPSTREAM_FOLDER: folder, FILES_ROOT: root, MEMORY_FILE_PATH: memoryFile };
+  });
+});
+afterAll(async () => stage.close());
+
+const at = (name: string) => join(root, name);
+const read = (name: string) => readFileSync(at(name), 'utf8');
+const graph = (): JsonObject[] =>
+  existsSync(memoryFile)
+    ? readFileSync(memoryFile, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as JsonObject)
+    : [];
+const entities = (name: string) =>
+  graph().filter((each) => each['type'] === 'entity' && each['name'] === name);
+const entity = (name: string) => ({ name, entityType: 'service', observations: ['made by a test'] });
+
+/** What the calls of the next test add to what the server was called with. */
+const counting = (server: keyof typeof lying, tool: string) => {
+  const before = lying[server].calls(tool).length;
+  return () => lying[server].calls(tool).length - before;
+};
+
+/** Where the effect can be lost from sight, and how often the server is then asked for it in all. */
+const WINDOWS: { name: string; fault: LyingFault; kills: boolean; calls: number }[] = [
+  {
+    name: 'the worker is killed after the effect',
+    fault: { kind: 'keeps the answer' },
+    kills: true,
+    calls: 1,
+  },
+  {
+    name: 'the server is killed after the effect',
+    fault: { kind: 'dies after the effect' },
+    kills: false,
+    calls: 1,
+  },
+  {
+    name: 'the server is killed before the effect',
+    fault: { kind: 'dies before the effect' },
+    kills: false,
+    calls: 2,
+  },
+  { name: 'the answer is lost', fault: { kind: 'swallows the answer' }, kills: false, calls: 1 },
+];
+
+describe.each(WINDOWS)('$name', ({ fault, kills, calls }) => {
+  const slug = fault.kind.replaceAll(' ', '-');
+
+  async function through(server: 'files' | 'memory', tool: string, args: JsonObject) {
+    const placed = lying[server].next(tool, fault);
+    const called = counting(server, tool);
+    const calling = stage.call(`${server}__${tool}`, args, { key: `${tool}-${slug}` });
+    if (kills) {
+      await placed.met();
+      await stage.killWorker();
+      await stage.startWorker();
+    }
+    const answer = await calling;
+    expect(answer.task).toMatchObject({ status: 'completed', effect: 'applied' });
+    expect(called()).toBe(calls);
+    const again = await stage.call(`${server}__${tool}`, args, { key: `${tool}-${slug}` });
+    expect(again.task).toMatchObject({ replayed: true, taskId: answer.task.taskId });
+    expect(called()).toBe(calls);
+  }
+
+  test('a file is written once [M8.3] [S2.11]', async () => {
+    const path = at(`${slug}.txt`);
+    writeFileSync(path, 'before');
+    await through('files', 'write_file', { path, content: `after ${slug}` });
+    expect(read(`${slug}.txt`)).toBe(`after ${slug}`);
+  });
+
+  test('an entity is created once [M8.3] [S2.11]', async () => {
+    await through('memory', 'create_entities', { entities: [entity(slug)] });
+    expect(entities(slug)).toHaveLength(1);
+  });
+});
+
+describe('a tool that lies', () => {
+  test('says "created" and created nothing: read back, nothing is claimed [S2.6]', async () => {
+    lying.memory.next('create_entities', {
+      kind: 'lies',
+      answer: { content: [{ type: 'text', text: '[]' }], structuredContent: { entities: [] } },
+    });
+    const args = { entities: [entity('phantom')] };
+    const answer = await stage.call('memory__create_entities', args, { key: 'phantom' });
+    expect(answer.task).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
+    expect(entities('phantom')).toEqual([]);
+  });
+
+  test('says "written" and wrote nothing: read back, nothing is claimed [S2.6]', async () => {
+    writeFileSync(at('lie.txt'), 'untouched');
+    lying.files.next('write_file', {
+      kind: 'lies',
+      answer: {
+        content: [{ type: 'text', text: 'Successfully wrote' }],
+        structuredContent: { content: 'ok' },
+      },
+    });
+    const answer = await stage.call(
+      'files__write_file',
+      { path: at('lie.txt'), content: 'never' },
+      { key: 'lie-1' },
+    );
+    expect(answer.task).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
+    expect(read('lie.txt')).toBe('untouched');
+  });
+});
+
+describe('a person is asked', () => {
+  test('by what the call says, and nothing happens before [M8.1] [S4.1]', async () => {
+    const args = { path: at('service.env'), content: 'PORT=1' };
+    const asked = await stage.call('files__write_file', args, { key: 'env-1' });
+    expect(asked.task).toMatchObject({ status: 'awaiting_approval' });
+    expect(existsSync(args.path)).toBe(false);
+    const taskId = asked.task.taskId ?? '';
+    const operator = { HOLDFAST_SUBJECT: 'olga', HOLDFAST_ROLES: 'operator' };
+    expect(await stage.commandAs(operator, 'task', 'approve', taskId)).toMatchObject({ code: 'approved' });
+    const answer = await stage.call('files__write_file', args, { key: 'env-1' });
+    expect(answer.task).toMatchObject({ status: 'completed', effect: 'applied', taskId });
+    expect(read('service.env')).toBe('PORT=1');
+  });
+});
+
+describe('undone', () => {
+  async function cancelledUnderWay(
+    server: 'files' | 'memory',
+    tool: string,
+    args: JsonObject,
+    whileThere: () => void,
+  ) {
+    const kept = lying[server].next(tool, { kind: 'keeps the answer' });
+    const calling = stage.call(`${server}__${tool}`, args, { key: `undo-${tool}-${JSON.stringify(args)}` });
+    await kept.met();
+    whileThere();
+    const taskId = await stage.taskOf(`${server}__${tool}`);
+    await stage.call('task_cancel', { taskId });
+    kept.open();
+    expect((await calling).task).toMatchObject({ status: 'cancelled', effect: 'rolled_back', taskId });
+    return stage.ledger.audit({ taskId });
+  }
+
+  test('a cancelled write leaves what was there [M8.1] [S6.2]', async () => {
+    writeFileSync(at('config.txt'), 'the old\r\nlines');
+    const args = { path: at('config.txt'), content: 'new' };
+    await cancelledUnderWay('files', 'write_file', args, () => expect(read('config.txt')).toBe('new'));
+    expect(read('config.txt')).toBe('the old\r\nlines');
+  });
+
+  test('a cancelled write of a new file leaves none, and says where it went [S6.2]', async () => {
+    const args = { path: at('fresh.txt'), content: 'made' };
+    const audit = await cancelledUnderWay('files', 'write_file', args, () =>
+      expect(read('fresh.txt')).toBe('made'),
+    );
+    expect(existsSync(at('fresh.txt'))).toBe(false);
+    const kept = readdirSync(at('undone'));
+    expect(kept).toHaveLength(1);
+    expect(JSON.stringify(audit)).toContain(`undone/${kept[0]}`);
+  });
+
+  test('deleted entities come back with their relations [S6.2]', async () => {
+    await stage.call('memory__create_entities', { entities: [entity('shop')] }, { key: 'shop' });
+    const relation = { from: 'shop', to: 'lie-detector', relationType: 'uses' };
+    await stage.call('memory__create_relations', { relations: [relation] }, { key: 'uses' });
+    await cancelledUnderWay('memory', 'delete_entities', { entityNames: ['shop'] }, () =>
+      expect(entities('shop')).toHaveLength(0),
+    );
+    expect(entities('shop')).toEqual([{ type: 'entity', ...entity('shop') }]);
+    expect(graph()).toContainEqual({ type: 'relation', ...relation });
+  });
+});
+
+describe('before anything is sent', () => {
+  test('a file that could not be put back is not overwritten [S2.2]', async () => {
+    writeFileSync(at('image.bin'), Buffer.from([0xff, 0xfe, 0x00]));
+    const called = counting('files', 'write_file');
+    const args = { path: at('image.bin'), content: 'text' };
+    const answer = await stage.call('files__write_file', args, { key: 'binary' });
+    expect(answer.task).toMatchObject({ status: 'failed', effect: 'none', cause: 'precondition_failed' });
+    expect(readFileSync(at('image.bin'))).toEqual(Buffer.from([0xff, 0xfe, 0x00]));
+    expect(called()).toBe(0);
+  });
+
+  test('a name that is taken is refused, since undoing would delete it [S2.2]', async () => {
+    await stage.call('memory__create_entities', { entities: [entity('theirs')] }, { key: 'theirs' });
+    const mine = { ...entity('theirs'), observations: ['mine'] };
+    const answer = await stage.call('memory__create_entities', { entities: [mine] }, { key: 'mine' });
+    expect(answer.task).toMatchObject({ status: 'failed', effect: 'none', cause: 'precondition_failed' });
+    expect(entities('theirs')).toEqual([{ type: 'entity', ...entity('theirs') }]);
+  });
+});
+
+test('a tool that nobody configured is never sent twice: after a lost answer a person is asked [M8.1] [S5.1]', async () => {
+  const relation = { from: 'x', to: 'y', relationType: 'z' };
+  await stage.call('memory__create_relations', { relations: [relation] }, { key: 'xyz' });
+  const called = counting('memory', 'delete_relations');
+  lying.memory.next('delete_relations', { kind: 'dies after the effect' });
+  const answer = await stage.call('memory__delete_relations', { relations: [relation] }, { key: 'unknown' });
+  expect(answer.task).toMatchObject({ status: 'needs_attention' });
+  expect(graph()).not.toContainEqual({ type: 'relation', ...relation });
+  const again = await stage.call('memory__delete_relations', { relations: [relation] }, { key: 'unknown' });
+  expect(again.task).toMatchObject({ status: 'needs_attention', taskId: answer.task.taskId });
+  expect(called()).toBe(1);
+});
