@@ -104,6 +104,17 @@ describe.each(WINDOWS)('$name', ({ fault, kills, calls }) => {
 });
 
 describe('a tool that lies', () => {
+  test('loses one of two at once, and says "created" to both: one at a time, it keeps both [S8.2]', async () => {
+    const names = ['at-once-1', 'at-once-2', 'at-once-3'];
+    const answers = await Promise.all(
+      names.map((name) =>
+        stage.call('memory__create_entities', { entities: [entity(name)] }, { key: `create-${name}` }),
+      ),
+    );
+    expect(answers.map(({ task }) => task.status)).toEqual(names.map(() => 'completed'));
+    for (const name of names) expect(entities(name), name).toHaveLength(1);
+  });
+
   test('says "created" and created nothing: read back, nothing is claimed [S2.6]', async () => {
     lying.memory.next('create_entities', {
       kind: 'lies',
