@@ -2,6 +2,7 @@
  * What the benchmark's workers run. The same booking, short enough to run inline and dispatched as an activity; one that
  * its target puts off for an hour, so that its task waits; and one that does nothing, to see what is around it.
  */
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import {
   ActionFailure,
@@ -34,6 +35,13 @@ const bookInline = defineAction({
   deadlines: { attempt: '1s', verify: '1s' },
 });
 const bookDispatched = defineAction({ ...promised, name: 'book_dispatched', inline: false });
+const bookLeased = defineAction({
+  ...promised,
+  name: 'book_leased',
+  inline: false,
+  // A resource of its own for each call, as where nobody else wants it.
+  resource: () => `bench/${randomUUID()}`,
+});
 const bookLater = defineAction({
   ...promised,
   name: 'book_later',
@@ -46,7 +54,7 @@ const bookNothing = defineAction({
   deadlines: { attempt: '1s', verify: '1s' },
 });
 
-const book = (contract: typeof bookInline | typeof bookDispatched) =>
+const book = (contract: typeof bookInline | typeof bookDispatched | typeof bookLeased) =>
   implementAction(contract, {
     execute: (booking, { operationId }) => Promise.resolve(theTarget().book(operationId, booking)),
     lookup: ({ operationId }) => {
@@ -74,4 +82,6 @@ const nothing = implementAction(bookNothing, {
   verify: () => Promise.resolve(verified()),
 });
 
-export default defineConfig({ actions: [book(bookInline), book(bookDispatched), later, nothing] });
+export default defineConfig({
+  actions: [book(bookInline), book(bookDispatched), book(bookLeased), later, nothing],
+});

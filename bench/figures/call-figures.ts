@@ -17,7 +17,7 @@ export async function callFigures(system: System, size: Size): Promise<Figure[]>
   const contenders = contendersOf(system, true);
   await takeTurns(contenders, size.warmUp);
   const p50 = await takeTurns(contenders, size.turns);
-  const { effect: _nothingDurable, ...durable } = contenders;
+  const { effect: _nothingDurable, leased: _timedAlone, ...durable } = contenders;
   await takeRounds(durable, { ...size.rounds, rounds: 1 });
   const rate = await takeRounds(durable, size.rounds);
   return [
@@ -29,6 +29,11 @@ export async function callFigures(system: System, size: Size): Promise<Figure[]>
     figure('dispatched call, throughput at 50', pairedRatio(rate.dispatched, rate.bare), OF_BARE, {
       atLeast: 0.9,
     }),
+    figure(
+      'lease, uncontended call, p50',
+      ratio(p50.leased, p50.dispatched),
+      '× dispatched call without one',
+    ),
     figure('inline call, p50 (effect)', ratio(p50.inline, p50.effect), '× the effect alone'),
     figure('bare workflow, p50 (effect)', ratio(p50.bare, p50.effect), '× the effect alone'),
   ];
@@ -36,7 +41,7 @@ export async function callFigures(system: System, size: Size): Promise<Figure[]>
 
 /** The same where client and workers are processes of their own: no eager start, and the end comes from the engine. */
 export async function separateCallFigures(system: System, size: Size): Promise<Figure[]> {
-  const { effect: _here, ...contenders } = contendersOf(system, false);
+  const { effect: _here, leased: _alone, ...contenders } = contendersOf(system, false);
   await takeTurns(contenders, shorter(size.warmUp));
   const p50 = await takeTurns(contenders, size.separate);
   return [
@@ -51,6 +56,7 @@ function contendersOf({ holdfast, principal }: System, isEager: boolean) {
   return {
     inline: durableCall(caller, 'book_inline'),
     dispatched: durableCall(caller, 'book_dispatched'),
+    leased: durableCall(caller, 'book_leased'),
     bare: bareCall(caller, 'bareActivity'),
     bareLocal: bareCall(caller, 'bareLocalActivity'),
     effect: effectAlone,

@@ -31,9 +31,10 @@ export async function historyFigures({ holdfast, principal }: System): Promise<F
     });
     return counted(workflowId);
   };
-  const [inline, dispatched, baseline] = [
+  const [inline, dispatched, leased, baseline] = [
     await durable('book_inline'),
     await durable('book_dispatched'),
+    await durable('book_leased'),
     await bare(),
   ];
   return [
@@ -43,6 +44,8 @@ export async function historyFigures({ holdfast, principal }: System): Promise<F
     figure('dispatched call, activities', dispatched.activities, 'activities', { exactly: 1 }),
     figure('dispatched call, history', dispatched.events, 'events'),
     figure('dispatched call, billed', dispatched.billed, 'actions'),
+    figure('leased call, activities', leased.activities, 'activities', { exactly: 2 }),
+    figure('leased call, history', leased.events, 'events'),
     figure('bare workflow, history', baseline.events, 'events'),
     figure('bare workflow, billed', baseline.billed, 'actions'),
   ];

@@ -106,6 +106,36 @@ function stubborn(name: string, effect: 'conditional' | 'unsafe'): Action {
   );
 }
 
+/** On a resource that one task at a time may work on, whose store keeps the highest fence it has seen (fenced-store.ts). */
+const leased = implementAction(
+  defineAction({
+    ...terms,
+    ...unverified,
+    ...standing,
+    name: 'target_leased',
+    description: 'Writes to a store that is told the lease’s fence, whatever its signal says.',
+    input: z.object({ value: z.string() }),
+    effect: 'conditional',
+    resource: ({ value }) => value,
+  }),
+  {
+    async execute({ value }, context) {
+      await beforeSending(context);
+      const { operationId, lease } = context;
+      const response = await fetch(`${process.env['HOLDFAST_FENCED_URL']}/${operationId}`, {
+        method: 'POST',
+        body: JSON.stringify({ value, fence: lease?.fence }),
+      });
+      if (!response.ok) throw new Error('the store has seen a newer fence');
+      return { resourceId: operationId, value };
+    },
+    async lookup({ operationId, input: { value } }) {
+      const { status } = await fetch(`${process.env['HOLDFAST_FENCED_URL']}/${operationId}`);
+      return status === 200 ? applied({ resourceId: operationId, value }) : notApplied();
+    },
+  },
+);
+
 /** Set by worker-process.ts: where a handler stands between its claim and its first byte. */
 let beforeSending: (context: ExecuteContext) => Promise<void> = () => Promise.resolve();
 export function onSending(hook: typeof beforeSending): void {
@@ -297,7 +327,7 @@ function undone({ contract, handlers }: Action): Action {
 export function faultActions({ withSecrets }: { withSecrets: boolean }): Action[] {
   return [
     ...targetActions.map((action) => quick(action as unknown as Action)),
-    ...[guarded, anything, large, transactional, optionalRead, model].map(
+    ...[leased, guarded, anything, large, transactional, optionalRead, model].map(
       (action) => action as unknown as Action,
     ),
     approved(quick(targetConditional)),
