@@ -12,7 +12,7 @@ import type { Json } from '../task/json.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { Plan, PlanEdit } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
-import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
+import type { AnswerMessage, CancelMessage, MessageReply } from '../../workflows/messages.ts';
 
 /** The argument of workflow `action` when it was planned and reserved before (interfaces.md "Workflow action"). */
 export interface PlannedStart {
@@ -84,6 +84,7 @@ export interface TaskEngine {
   resolve(taskId: string, resolution: Resolution): Promise<DeliveryAnswer>;
   interrupt(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
   resume(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
+  answer(taskId: string, message: AnswerMessage): Promise<DeliveryAnswer>;
   /** The message's `decisionId` makes it safe that both the update and, without a worker, the signal arrive. */
   decide(
     taskId: string,

@@ -7,6 +7,7 @@ import type { Client } from '@temporalio/client';
 import type { Action } from '../contract/implement-action.ts';
 import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditEntry, Ledger } from '../ledger/ledger.ts';
+import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import { toAnswer } from './answer.ts';
 import { attend, isUnattendedSince } from './attendance.ts';
@@ -180,6 +181,10 @@ export class HoldfastClient implements TaskClient {
 
   resume(taskId: string, principal: Principal): Promise<MessageAnswer> {
     return this.#messenger.resume(taskId, principal);
+  }
+
+  answer(taskId: string, principal: Principal, answers: JsonObject): Promise<MessageAnswer> {
+    return this.#messenger.answer(taskId, principal, answers);
   }
 
   inbox(

@@ -9,6 +9,7 @@
 import { keptText } from '../contract/text.ts';
 import { endedWith } from '../task/ends.ts';
 import type { OperationRow } from '../ledger/ledger.ts';
+import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import { taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
@@ -61,6 +62,11 @@ export class Messenger {
 
   async resume(taskId: string, principal: Principal): Promise<MessageAnswer> {
     const send: Send = (id) => this.#deps.engine.resume(id, { by: principal.subject });
+    return this.#send(taskId, principal.tenant, send, (open) => ended(openStatusOf(open)));
+  }
+
+  async answer(taskId: string, principal: Principal, answers: JsonObject): Promise<MessageAnswer> {
+    const send: Send = (id) => this.#deps.engine.answer(id, { by: principal.subject, answers });
     return this.#send(taskId, principal.tenant, send, (open) => ended(openStatusOf(open)));
   }
 

@@ -4,6 +4,7 @@
  */
 import type { AttentionAbout } from '../task/event.ts';
 import { isTerminal } from '../task/outcome.ts';
+import type { RemoteView } from '../task/remote-state.ts';
 import type { EditedFrom, TaskEffect, TaskError, TaskStatus } from '../task/outcome.ts';
 
 export interface StatusFacts {
@@ -19,6 +20,7 @@ export interface StatusFacts {
   attentionAbout: AttentionAbout | null;
   interrupted?: boolean;
   editedFrom?: EditedFrom;
+  remote?: RemoteView;
   nextEligibleAt: number | null;
   waitsFor?: string;
   isResultDropped: boolean;
@@ -35,7 +37,7 @@ function mainText(facts: StatusFacts): string {
     case 'awaiting_approval':
       return 'Waiting for a person’s decision; nothing was sent yet.';
     case 'running':
-      return `At work. ${askFor(facts)}`;
+      return `${facts.remote ? remoteText(facts.remote) : 'At work.'} ${askFor(facts)}`;
     case 'reconciling':
       return `An attempt may have reached the target; Holdfast is finding out whether it did. Not done, not failed. ${doNotCall(facts)}`;
     case 'verifying':
@@ -63,6 +65,12 @@ function mainText(facts: StatusFacts): string {
     default:
       return facts.status satisfies never;
   }
+}
+
+function remoteText({ server, message, failures }: RemoteView): string {
+  const said = message === null ? '' : `: ${message.replace(/\.$/, '')}`;
+  const away = failures > 0 ? ` It has not answered ${failures} times in a row and is asked on.` : '';
+  return `At work at ${server}${said}.${away}`;
 }
 
 function effectText(facts: StatusFacts): string {

@@ -10,6 +10,7 @@ import type { Json } from '../task/json.ts';
 import type { JournalEntry } from '../task/procedure-event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { DecisionCode, DecisionKind, OpenApproval } from '../task/approval.ts';
+import type { RemoteView } from '../task/remote-state.ts';
 import type { Principal } from '../task/plan.ts';
 import type { AttemptView, StepView, TaskState } from '../task/state.ts';
 import type { AuditEntry, StoredAlert } from '../ledger/ledger.ts';
@@ -34,6 +35,8 @@ export interface TaskAnswer extends Omit<TaskOutcome, 'result'> {
   approval?: ApprovalView | null;
   /** The others, where a procedure asks at several places at once, in the order they were asked. */
   otherApprovals?: ApprovalView[];
+  /** Another server is at work for it (M8.4), with what that one asks for; where the task itself said so. */
+  remote?: RemoteView;
   result: Json;
   /** Set when the result was too large to keep: its hash and size. */
   resultDropped?: { sha256: string; bytes: number };
@@ -92,6 +95,8 @@ export interface TaskClient {
   /** S7.1: pauses whatever the task is doing; a second one changes nothing. */
   interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer>;
   resume(taskId: string, principal: Principal): Promise<MessageAnswer>;
+  /** M8.4: answers to what another server asks for, by the keys of `remote.requests`; others are left out. `not_open`: none was open. */
+  answer(taskId: string, principal: Principal, answers: JsonObject): Promise<MessageAnswer>;
   /** Who waits for a person, longest first. */
   inbox(principal: Principal, options?: { limit?: number }): Promise<InboxEntry[]>;
   /**

@@ -8,6 +8,8 @@ import { alreadyDecided } from '../task/ends.ts';
 import type { AttentionAbout } from '../task/event.ts';
 import type { OpenStatus, TaskOutcome, TaskEnd } from '../task/outcome.ts';
 import type { Plan } from '../task/plan.ts';
+import { remoteView } from '../task/remote-state.ts';
+import type { RemoteView } from '../task/remote-state.ts';
 import type { TaskState } from '../task/state.ts';
 import { editedFrom, outcomeOf } from '../task/view.ts';
 import { approvalView, otherApprovalViews } from './approval-view.ts';
@@ -22,6 +24,8 @@ export interface TaskFacts extends TaskOutcome {
   /** What a person is asked for; null when nobody is, or the task itself could not be asked. */
   approval: ApprovalView | null;
   otherApprovals?: ApprovalView[];
+  /** Set while another server is at work for it. */
+  remote?: RemoteView;
   nextEligibleAt: number | null;
   /** S8: the resource that is waited for. */
   waitsFor?: string;
@@ -33,6 +37,7 @@ export interface TaskFacts extends TaskOutcome {
 export function factsOfState(state: TaskState, tenant: string, row: OperationRow | null): TaskFacts {
   const outcome = outcomeOf(state);
   const otherApprovals = otherApprovalViews(state);
+  const remote = remoteView(state);
   return {
     ...outcome,
     operationId: outcome.operationId || (row?.operationId ?? ''),
@@ -44,6 +49,7 @@ export function factsOfState(state: TaskState, tenant: string, row: OperationRow
     interrupted: state.interrupted,
     approval: approvalView(state),
     ...(otherApprovals.length > 0 && { otherApprovals }),
+    ...(remote !== null && { remote }),
     nextEligibleAt: state.nextEligibleAt,
     ...waitsForOf(state),
     createdAt: row?.createdAt ?? state.startedAt,

@@ -22,6 +22,8 @@ import {
   decideUpdate,
   editSignal,
   eventsQuery,
+  answerSignal,
+  answerUpdate,
   interruptSignal,
   interruptUpdate,
   rejectSignal,
@@ -34,7 +36,7 @@ import {
   WORKFLOW_ACTION,
   WORKFLOW_PROCEDURE,
 } from '../../workflows/messages.ts';
-import type { CancelMessage, MessageReply } from '../../workflows/messages.ts';
+import type { AnswerMessage, CancelMessage, MessageReply } from '../../workflows/messages.ts';
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
 import type { Resolution } from '../task/event.ts';
 import type { JournalEntry } from '../task/procedure-event.ts';
@@ -221,6 +223,14 @@ export class TemporalEngine implements TaskEngine {
     return this.#deliver(
       () => handle.executeUpdate<MessageReply, [CancelMessage]>(resumeUpdate.name, { args: [message] }),
       () => handle.signal(resumeSignal, message),
+    );
+  }
+
+  async answer(taskId: string, message: AnswerMessage): Promise<DeliveryAnswer> {
+    const handle = this.#handle(taskId);
+    return this.#deliver(
+      () => handle.executeUpdate(answerUpdate, { args: [message] }),
+      () => handle.signal(answerSignal, message),
     );
   }
 

@@ -2,7 +2,7 @@
 import type { Change } from './answers.ts';
 import type { EventData } from './event.ts';
 import type { Failure } from './failure.ts';
-import type { Json } from './json.ts';
+import type { Json, JsonObject } from './json.ts';
 import { EXECUTE, SETTLE, ready } from './phase.ts';
 import type { RemoteEndKind, RemoteRef } from './remote.ts';
 import type { Phase, TaskState } from './state.ts';
@@ -80,6 +80,26 @@ export function afterRemoteAnswered(
 ): Change {
   const phase = watched(state, attempt);
   return phase === null ? {} : { phase: { ...phase, answers: { ...phase.answers, ...answers } } };
+}
+
+/** A remote task as people read it. */
+export interface RemoteView {
+  server: string;
+  taskId: string;
+  message: string | null;
+  /** Control calls in a row that failed. */
+  failures: number;
+  /** What it asks for and nobody answered, by keys that are unique for the task's life. */
+  requests: JsonObject;
+}
+
+/** Null where no other server is at work for this task. */
+export function remoteView(state: Pick<TaskState, 'phase' | 'stepId'>): RemoteView | null {
+  const { phase } = state;
+  if (phase.kind !== 'remote') return null;
+  const { remote, seen, failures } = phase;
+  const requests = Object.fromEntries(openRequests(state).map(({ key, request }) => [key, request]));
+  return { server: remote.server, taskId: remote.taskId, message: seen?.message ?? null, failures, requests };
 }
 
 /** What the remote asks for and nobody answered, by keys that are unique for the task's life (M2.3). */

@@ -112,6 +112,10 @@ export class HandDrivenEngine implements TaskEngine {
     return this.#tell(taskId, 'resume');
   }
 
+  async answer(taskId: string): Promise<DeliveryAnswer> {
+    return this.#tell(taskId, 'answer');
+  }
+
   async decide(taskId: string, decision: DecisionMessage): Promise<DeliveryAnswer<DecisionReply>> {
     const delivery = this.#tell(taskId, decision.kind);
     if (delivery.kind === 'answered' || delivery.kind === 'stored') this.decisions.push(decision);

@@ -224,6 +224,9 @@ export class HandDrivenTaskClient implements TaskClient {
   detail(): Promise<TaskDetail> {
     return unused('detail');
   }
+  answer(): Promise<MessageAnswer> {
+    return unused('answer');
+  }
   resolve(): Promise<MessageAnswer> {
     return unused('resolve');
   }

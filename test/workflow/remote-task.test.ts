@@ -4,6 +4,8 @@ import { createTestHoldfast, openTestServer } from '../../src/testing/index.ts';
 import type { TestHoldfast, TestServer } from '../../src/testing/index.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import { openRequests } from '../../src/task/remote-state.ts';
+import { detailedTask } from '../../src/gateway/tasks/wire-task.ts';
+import type { JsonObject } from '../../src/task/json.ts';
 import { RemoteDepot } from '../support/remote-depot.ts';
 
 const ann = { tenant: 'local', subject: 'ann', roles: [] };
@@ -116,8 +118,15 @@ test('[M8.4] what it asks for is ours to answer: open keys only, each forwarded 
     await expect.poll(async () => openRequests(await stateOf(holdfast, taskId)), WAIT).toHaveLength(1);
     const [open] = openRequests(await stateOf(holdfast, taskId));
     expect(open).toMatchObject({ remoteKey: 'shelf', request });
-    const task = holdfast.temporal.workflow.getHandle(taskId);
-    const answer = (answers: object) => task.executeUpdate('answerTask', { args: [{ by: 'ann', answers }] });
+    const answer = (answers: JsonObject) => holdfast.client.answer(taskId, ann, answers);
+    const shown = await holdfast.client.get(taskId, ann);
+    expect(shown.remote).toMatchObject({ server: 'depot', requests: { [open?.key ?? '']: request } });
+    expect(shown.statusMessage).toContain('At work at depot: needs a shelf.');
+    expect(detailedTask(shown, { principal: ann, canElicit: true })).toMatchObject({
+      status: 'input_required',
+      inputRequests: { [open?.key ?? '']: request },
+    });
+    expect(detailedTask(shown, { principal: ann, canElicit: false }).status).toBe('working');
     expect(await answer({ shelf: 1, other: 2 })).toMatchObject({ accepted: false, code: 'not_open' });
     const given = { [open?.key ?? '']: { action: 'accept', content: { shelf: 'B4' } }, other: 2 };
     expect(await answer(given)).toMatchObject({ accepted: true });

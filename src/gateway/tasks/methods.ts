@@ -11,7 +11,8 @@ import { decideOverMcp, notReadable } from '../decide.ts';
 import { invalidParams, taskProtocolError } from '../error-mapping.ts';
 import type { GatewayLog } from '../log.ts';
 import { requireTasks } from './extension.ts';
-import { detailedTask } from './wire-task.ts';
+import { detailedTask, remoteRequests } from './wire-task.ts';
+import type { Json, JsonObject } from '../../task/json.ts';
 
 // Only the form of `setRequestHandler` with a schema opens the SDK's era gate for tasks/get and tasks/cancel.
 const params = z.object({ taskId: z.string() });
@@ -71,6 +72,13 @@ async function update(
   const answered = openApprovals(known).filter(({ callId }) =>
     Object.hasOwn(inputResponses as object, callId),
   );
+  const asked = Object.keys(remoteRequests(known)).filter((key) =>
+    Object.hasOwn(inputResponses as object, key),
+  );
+  if (asked.length > 0) {
+    const given = asked.map((key): [string, Json] => [key, (inputResponses as JsonObject)[key] ?? null]);
+    await parts.client.answer(taskId, principal, Object.fromEntries(given));
+  }
   for (const approval of answered) await answerTo(parts, known, approval, { principal, inputResponses });
 }
 

@@ -39,14 +39,22 @@ export function detailedTask(answer: TaskAnswer, onlooker: Onlooker) {
         approvals.map((approval) => [approval.callId, approvalQuestion(answer, approval)]),
       ),
     };
+  if (onlooker.canElicit && Object.keys(remoteRequests(answer)).length > 0)
+    return { ...task, inputRequests: remoteRequests(answer) };
   if (task.status !== 'completed') return task;
   // The SDK stamps only the outermost result; a client refuses an inner one without its own `resultType`.
   const result = { resultType: 'complete', ...toolResult(answer, onlooker.principal) };
   return { ...task, result: result satisfies CallToolResult };
 }
 
+/** M8.4: what another server's task asks for, as ours: each is an MCP request, handed through as it came. */
+export const remoteRequests = ({ remote, cancelRequested }: TaskAnswer): JsonObject =>
+  cancelRequested ? {} : (remote?.requests ?? {});
+
 function wireTask(answer: TaskAnswer, onlooker: Onlooker) {
-  const isAsked = askableApprovals(answer, onlooker).length > 0;
+  const isAsked =
+    askableApprovals(answer, onlooker).length > 0 ||
+    (onlooker.canElicit && Object.keys(remoteRequests(answer)).length > 0);
   return {
     taskId: answer.taskId,
     status: isAsked ? 'input_required' : wireStatus(answer),
