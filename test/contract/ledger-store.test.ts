@@ -280,7 +280,7 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
         for (const column of ['due_at', 'dead_at'])
           await other.raw(`alter table outbox drop column ${column}`);
         await other.raw('create index outbox_unsent on outbox (id) where sent_at is null');
-        await other.raw('drop table standing_rule');
+        for (const table of ['standing_rule', 'remote_task']) await other.raw(`drop table ${table}`);
         await other.raw('delete from migration where version > 1');
         await expect(other.ledger.check()).rejects.toMatchObject({ code: 'ledger_unsuitable' });
         expect(await other.ledger.migrate()).toEqual({ from: 1, to: SCHEMA_VERSION });
