@@ -54,6 +54,7 @@ export class TaskDriver {
   private readonly steps: Steps;
   private readonly random: () => number;
   private fence = 0;
+  private requestUsed = 0;
   /** Steps begun since the clock last moved. */
   private atThisInstant = 0;
 
@@ -187,6 +188,8 @@ export class TaskDriver {
     if (this.plan.lease && (verdict.do === 'attempt' || verdict.do === 'rollback')) {
       assert.equal(state.lease?.held?.use, 'fresh', 'an attempt without a grant of its own');
       assert(this.now < state.lease.held.until, 'an attempt under a lease that has run out');
+      assert(state.lease.requests > this.requestUsed, 'two attempts under one grant');
+      this.requestUsed = state.lease.requests;
     }
     if (verdict.do === 'end' || (verdict.do === 'wait' && verdict.person))
       assert(!state.lease?.held && !state.lease?.waiting, 'held while nothing is under way');
