@@ -5,7 +5,7 @@ import { canonicalText, inexactArguments, tryExactJson } from './canonical.ts';
 import type { ActionContract } from './define-action.ts';
 import { HoldfastError } from './error.ts';
 import { LIMITS } from './limits.ts';
-import { isUnder, pointerOf } from './pointer.ts';
+import { childPointer, isUnder, pointerOf } from './pointer.ts';
 import { scrub, sensitiveTexts } from './redact.ts';
 import { cut } from './text.ts';
 
@@ -30,6 +30,8 @@ export function validateArguments(
   if (!parsed.success)
     throw invalidArguments(contract, describeIssues(parsed.error, sent, contract.sensitive.input));
   const input = exactObject(parsed.data);
+  const dropped = droppedPrototypeKey(sent, input);
+  if (dropped !== null) throw invalidArguments(contract, [prototypeKeyIssue(dropped)]);
   checkSize(contract.name, input);
   return { sent, input };
 }
@@ -63,6 +65,30 @@ function parse(schema: z.ZodType, value: Json) {
     );
   }
 }
+
+/**
+ * Where an own key `__proto__` was left out by the schema, as zod's records and loose objects do without a word: it is
+ * data (S1.4), and what nobody would look at is refused.
+ */
+function droppedPrototypeKey(sent: Json, input: Json | undefined, path = ''): string | null {
+  if (typeof sent !== 'object' || sent === null || typeof input !== 'object' || input === null) return null;
+  for (const [key, value] of Object.entries(sent)) {
+    const at = childPointer(path, key);
+    const kept = Object.getOwnPropertyDescriptor(input, key)?.value as Json | undefined;
+    if (kept === undefined && key === PROTOTYPE_KEY) return at;
+    const below = droppedPrototypeKey(value, kept, at);
+    if (below !== null) return below;
+  }
+  return null;
+}
+
+const PROTOTYPE_KEY = '__proto__';
+
+const prototypeKeyIssue = (path: string): ValueIssue => ({
+  path,
+  message: `the contract’s schema can not keep a key named ${PROTOTYPE_KEY}`,
+  expected: 'another key',
+});
 
 function exactObject(value: unknown): JsonObject {
   const exact = tryExactJson(value);

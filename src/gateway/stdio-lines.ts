@@ -10,7 +10,7 @@ import type { TransformCallback } from 'node:stream';
 import type { Json } from '../task/json.ts';
 import { messageRefusal } from './error-mapping.ts';
 import type { MessageRefusalReason, JsonRpcError } from './error-mapping.ts';
-import { readMessage } from './wire-message.ts';
+import { decodeUtf8, readMessage } from './wire-message.ts';
 
 const NEWLINE = 0x0a;
 
@@ -51,10 +51,11 @@ export class StdioLines extends Transform {
 
   #endLine(): void {
     const isTooLong = this.#bytes > this.#options.messageBytesMax;
-    const text = Buffer.concat(this.#kept).toString('utf8');
+    const text = decodeUtf8(Buffer.concat(this.#kept));
     this.#kept = [];
     this.#bytes = 0;
     if (isTooLong) return this.#refuse('body_too_large', null);
+    if (text === null) return this.#refuse('not_json', null);
     if (text.trim() === '') return;
     const verdict = readMessage(text, this.#options.messageDepthMax);
     switch (verdict.kind) {

@@ -23,6 +23,15 @@ export type MessageVerdict =
 
 const ARGUMENTS = '/params/arguments';
 
+/** Null for bytes that are no UTF-8: replacing them would change what was sent. */
+export function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
 export function readMessage(text: string, depthMax: number): MessageVerdict {
   if (isDeeper(text, depthMax)) return { kind: 'too_deep' };
   try {

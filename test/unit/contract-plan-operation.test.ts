@@ -277,6 +277,27 @@ describe('arguments', () => {
     const args: unknown = JSON.parse('{"amount":1,"__proto__":{"to":"evil"}}');
     expect(refusal(() => plan(args)).code).toBe('invalid_arguments');
   });
+
+  test.each([
+    ['a record', z.record(z.string(), z.json())],
+    ['a loose object', z.looseObject({})],
+    ['objects in a list', z.array(z.looseObject({}))],
+  ])('lose no key named __proto__ in %s without a word [S1.4]', (_what, labels) => {
+    const action = actionOf({ input: z.object({ labels }) });
+    const of = (key: string): unknown => {
+      const map = `{"a":"x","${key}":{"b":1}}`;
+      return JSON.parse(`{"labels":${labels instanceof z.ZodArray ? `[${map}]` : map}}`);
+    };
+    const [issue] = issuesOf(refusal(() => plan(of('__proto__'), {}, action)));
+    expect(issue).toMatchObject({ path: expect.stringMatching(/^\/labels(\/0)?\/__proto__$/) as string });
+    expect(() => plan(of('constructor'), {}, action)).not.toThrow();
+  });
+
+  test('keep a key named __proto__ where their schema does [S1.4]', () => {
+    const action = actionOf({ input: z.object({ labels: z.unknown() }) });
+    const args: unknown = JSON.parse('{"labels":{"__proto__":{"b":1}}}');
+    expect(() => plan(args, {}, action)).not.toThrow();
+  });
 });
 
 describe('what else a plan refuses', () => {

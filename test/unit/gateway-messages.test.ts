@@ -104,6 +104,17 @@ describe('the lines of stdin', () => {
     expect(answers).toEqual([]);
   });
 
+  it('that are no UTF-8 are refused: two keys must not become one by what is put in their place [S1.2]', async () => {
+    const [before = '', after = ''] = call('{"idempotencyKey":"order-@"}').split('@');
+    const keyed = (byte: number) => Buffer.from([...Buffer.from(before), byte, ...Buffer.from(`${after}\n`)]);
+    const { passed, answers } = await through([keyed(0xff), keyed(0xfe)]);
+    expect(passed).toEqual([]);
+    expect(answers).toMatchObject([
+      { id: null, error: { code: -32700 } },
+      { id: null, error: { code: -32700 } },
+    ]);
+  });
+
   it('that can not be taken are answered, and the next ones pass [M1.6] [M7.2]', async () => {
     const { passed, answers } = await through([
       `no json\n${'x'.repeat(5_000)}`,

@@ -1,6 +1,6 @@
 /** The request body as a message, or why not; read once, within bounds, before any of it is believed. */
 import type { IncomingMessage } from 'node:http';
-import { readMessage } from '../wire-message.ts';
+import { decodeUtf8, readMessage } from '../wire-message.ts';
 import type { MessageVerdict } from '../wire-message.ts';
 
 export type BodyVerdict =
@@ -26,15 +26,6 @@ export async function readBody(
   } catch {
     return { kind: 'gone' };
   }
-  const text = decode(Buffer.concat(chunks));
+  const text = decodeUtf8(Buffer.concat(chunks));
   return text === null ? { kind: 'not_json' } : readMessage(text, messageDepthMax);
-}
-
-/** Null for bytes that are no UTF-8: replacing them would change what was sent. */
-function decode(bytes: Buffer): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return null;
-  }
 }
