@@ -114,6 +114,7 @@ test('a lease that nobody wants ends; begun anew it grants under a higher fence 
     await lease.handle.result();
     await lease.acquire({ taskId: owner.taskId, request: 2, leaseMs: 1_000 });
     await lease.handle.result();
+    await expect.poll(owner.grants, WAIT).toHaveLength(2);
     const [first, second] = await owner.grants();
     expect(second?.fence).toBeGreaterThan(first?.fence ?? Infinity);
   } finally {
