@@ -2,7 +2,7 @@
  * The activities of workflows `action` and `procedure`: thin adapters between Temporal and the operation protocol. Run at least once, as
  * activities or local activities; whatever runs twice finds in the ledger what the first did.
  */
-import { actionNamed } from '../src/contract/action-named.ts';
+import { actionNamed, actionsBy } from '../src/contract/action-named.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Action } from '../src/contract/implement-action.ts';
 import type { Alert, Ledger } from '../src/ledger/ledger.ts';
@@ -33,6 +33,8 @@ import { previewOperation } from './preview-operation.ts';
 export interface TaskActivityDeps {
   ledger: Ledger;
   actions: readonly Action[];
+  /** Others, which may come and go: tools of other people's servers. */
+  moreActions?: (name: string) => Action | undefined;
   /** Contracts of procedures, for tasks of theirs that were started bare. */
   procedures?: readonly Action[];
   /** The key of `hashSensitive`; needed where a contract has sensitive input fields. */
@@ -55,7 +57,7 @@ export function createTaskActivities(
   deps: TaskActivityDeps,
 ): TaskActivities & ProcedureActivities & RemoteActivities {
   const { ledger, log, remotes } = deps;
-  const actions = new Map([...deps.actions, approvalGate].map((action) => [action.contract.name, action]));
+  const actions = actionsBy([...deps.actions, approvalGate], deps.moreActions);
   const procedures = new Map(deps.procedures?.map((procedure) => [procedure.contract.name, procedure]));
   const optional = {
     ...(remotes && { remotes }),

@@ -11,7 +11,9 @@ import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { deriveHmacKey } from '../src/client/encryption-keys.ts';
 import type { ConfiguredProcedures, HoldfastConfig } from '../src/contract/define-config.ts';
 import type { Action } from '../src/contract/implement-action.ts';
+import type { UpstreamDefinition, UpstreamTarget } from '../src/contract/upstream-definition.ts';
 import type { Principal } from '../src/task/plan.ts';
+import { targetOf } from '../src/upstream/target.ts';
 import { loadConfigFile } from './config-file.ts';
 import { configurationError } from './configuration-error.ts';
 import type { Deployment } from './deployment.ts';
@@ -37,6 +39,8 @@ export interface Config extends Settings {
   /** For redaction; null without keys, and then no contract has sensitive fields. */
   hmacKey: Uint8Array | null;
   actions: Action[];
+  /** Other people's servers, in the order they are written; each is reached with what this environment holds. */
+  upstreams: ConfiguredUpstream[];
   /** Null: workers are not versioned. */
   deployment: Deployment | null;
   /** `code` is absolute; null when the file has none. */
@@ -48,6 +52,13 @@ export interface Config extends Settings {
   temporal: ClientConnectConfig & { namespace: string };
   /** The file as written, for what only one part reads (`auth`, `alerts`, `limits`, `gateway`, `setup`). */
   file: HoldfastConfig;
+}
+
+export interface ConfiguredUpstream {
+  name: string;
+  definition: UpstreamDefinition;
+  /** Throws `invalid_configuration` naming what the environment lacks. The answer holds secrets. */
+  target(): UpstreamTarget;
 }
 
 export interface LoadConfigOptions {
@@ -76,6 +87,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     databaseUrl: checkLedgerUrl(settings.databaseUrl, cwd, stateDir),
     hmacKey: deriveHmacKey(settings.encryptionKeys),
     actions: file.actions,
+    upstreams: upstreamsOf(file, env, path === null ? cwd : dirname(path)),
     deployment: deploymentOf(deploymentName, buildId, versioning),
     oauth: oauthOf(settings, file),
     procedures: proceduresOf(file, path === null ? cwd : dirname(path)),
@@ -83,6 +95,21 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     temporal: temporalConfig(env),
     file,
   };
+}
+
+/** The file's own folder is where the paths of commands begin. */
+function upstreamsOf(
+  { upstreams = {} }: HoldfastConfig,
+  env: NodeJS.ProcessEnv,
+  folder: string,
+): ConfiguredUpstream[] {
+  return Object.entries(upstreams).map(([name, definition]) => {
+    const placed =
+      definition.command === undefined
+        ? definition
+        : { ...definition, cwd: resolve(folder, definition.cwd ?? '.') };
+    return { name, definition, target: () => targetOf(name, placed, env) };
+  });
 }
 
 /** A build without a deployment, or the other way round, would be taken for unversioned. */

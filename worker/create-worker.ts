@@ -41,6 +41,8 @@ export interface WorkerOptions {
   taskQueue: string;
   ledger: Ledger;
   actions: readonly Action[];
+  /** Others, which may come and go: tools of other people's servers. */
+  moreActions?: (name: string) => Action | undefined;
   /** `code`: absolute path of the file, bundled with our workflow code. */
   procedures?: ConfiguredProcedures | null;
   /** Servers whose tasks may be watched here. Default: none. */
@@ -150,6 +152,7 @@ async function temporalOptions(
       actions,
       remoteCalls,
       ...(options.remotes && { remotes: options.remotes }),
+      ...(options.moreActions && { moreActions: options.moreActions }),
       ...(procedures && { procedures: procedures.contracts }),
       log,
       ...(hmacKey && { hashKey: hmacKey }),

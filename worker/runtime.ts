@@ -9,7 +9,7 @@ import type { ClientInterceptors } from '@temporalio/client';
 import { IllegalStateError } from '@temporalio/common';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import { createHints, HoldfastClient, openPostgresHints } from '../src/client/index.ts';
-import type { Hints } from '../src/client/index.ts';
+import type { HoldfastClientOptions, Hints } from '../src/client/index.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
 import { openLedger } from '../src/ledger/open-ledger.ts';
@@ -17,7 +17,7 @@ import { webhookSink } from './alert-webhook.ts';
 import type { Config } from './config.ts';
 import { configurationError } from './configuration-error.ts';
 import { startWorker } from './create-worker.ts';
-import type { HoldfastWorker } from './create-worker.ts';
+import type { HoldfastWorker, WorkerOptions } from './create-worker.ts';
 import { dataConverterOf } from './data-converter.ts';
 import { createLogger, temporalLogger } from './logger.ts';
 import { createMetrics } from './metrics.ts';
@@ -26,6 +26,8 @@ import { checkSearchAttributes, migrate } from './migrate.ts';
 import type { AlertSink } from './outbox-relay.ts';
 import { CONFIG } from './settings.ts';
 import { runSetup } from './setup.ts';
+import { openUpstreams } from './upstreams.ts';
+import type { Upstreams } from '../src/upstream/upstreams.ts';
 import { openTracing } from './tracing.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -33,6 +35,8 @@ export interface OpenOptions {
   config: Config;
   /** Take work in this process too; the client then starts tasks eagerly. Default false. */
   worker?: boolean;
+  /** Keep lines to other people's servers, as a worker does in any case. Default false: their last lists are enough. */
+  upstreams?: boolean;
   /** Bring schema and search attributes up to date first, as `dev` and `demo` do. Default false: `holdfast migrate` does. */
   migrate?: boolean;
   /** Instead of the configured address: the embedded server's. */
@@ -44,6 +48,8 @@ export interface Holdfast {
   client: HoldfastClient;
   temporal: Client;
   ledger: Ledger;
+  /** Other people's servers and their tools. */
+  upstreams: Upstreams;
   hints: Hints;
   log: ReturnType<typeof createLogger>;
   /** What this process counts, its gateway aside. */
@@ -60,8 +66,7 @@ type EngineConnection = { connection: Connection | NativeConnection; native: Nat
 
 /** Throws `engine_unavailable`, `engine_unprepared`, `ledger_unavailable`, `ledger_unsuitable`; leaves nothing open then. */
 export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
-  const { config } = options;
-  const log = options.log ?? createLogger({ level: config.logLevel });
+  const { config, log = createLogger({ level: options.config.logLevel }) } = options;
   const closers: (() => Promise<unknown>)[] = [];
   const close = once(async () => {
     for (const closer of closers.reverse()) await closer();
@@ -77,6 +82,9 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     const { namespace } = config.temporal;
     if (options.migrate) await migrate(ledger, engine.connection, namespace);
     else await Promise.all([ledger.check(), checkSearchAttributes(engine.connection, namespace)]);
+    const upstreams = await openUpstreams({ config, ledger, log, isConnected: keepsLines(options) });
+    closers.push(() => upstreams.close());
+    const { find: moreActions, remotes } = upstreams;
     const hints = openHints(config, log, closers);
     const temporal = new Client({
       connection: engine.connection,
@@ -85,26 +93,26 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
       ...(tracing && { interceptors: await clientInterceptors(tracing) }),
     });
     const worker =
-      engine.native === null ? null : await openWorker(config, engine.native, ledger, hints, log, metrics);
+      engine.native === null
+        ? null
+        : await openWorker(config, engine.native, {
+            ledger,
+            hints,
+            log,
+            metrics,
+            moreActions,
+            remotes,
+          });
     if (worker) {
       closers.push(() => worker.stop());
       metrics.addWorker(worker);
     }
     metrics.addWaiting(temporal, log);
-    const client = new HoldfastClient({
-      temporal,
-      ledger,
-      actions: [...config.actions, ...(config.procedures?.contracts ?? [])],
-      taskQueue: config.taskQueue,
-      hmacKey: config.hmacKey,
-      hints,
-      // Eagerly started, a task would run on this build before it is current.
-      eagerStart: worker !== null && config.deployment === null,
-    });
     return {
-      client,
+      client: clientOf(config, { temporal, ledger, hints, moreActions, hasWorker: worker !== null }),
       temporal,
       ledger,
+      upstreams,
       hints,
       log,
       metrics,
@@ -116,6 +124,27 @@ export async function openHoldfast(options: OpenOptions): Promise<Holdfast> {
     await close().catch((problem: unknown) => log.warn({ err: problem }, 'closing after a failed start'));
     throw error;
   }
+}
+
+const keepsLines = ({ worker, upstreams }: OpenOptions): boolean => worker === true || upstreams === true;
+
+function clientOf(
+  config: Config,
+  {
+    hasWorker,
+    ...parts
+  }: Pick<HoldfastClientOptions, 'temporal' | 'ledger' | 'hints' | 'moreActions'> & {
+    hasWorker: boolean;
+  },
+): HoldfastClient {
+  return new HoldfastClient({
+    ...parts,
+    actions: [...config.actions, ...(config.procedures?.contracts ?? [])],
+    taskQueue: config.taskQueue,
+    hmacKey: config.hmacKey,
+    // Eagerly started, a task would run on this build before it is current.
+    eagerStart: hasWorker && config.deployment === null,
+  });
 }
 
 async function clientInterceptors(tracing: Tracing): Promise<ClientInterceptors> {
@@ -178,13 +207,13 @@ function installRuntime(log: Holdfast['log']): void {
   }
 }
 
+type WorkerParts = Pick<Holdfast, 'ledger' | 'hints' | 'log' | 'metrics'> &
+  Required<Pick<WorkerOptions, 'moreActions' | 'remotes'>>;
+
 async function openWorker(
   config: Config,
   connection: NativeConnection,
-  ledger: Ledger,
-  hints: Hints,
-  log: Holdfast['log'],
-  { alert: onAlert }: Metrics,
+  { ledger, hints, log, metrics, moreActions, remotes }: WorkerParts,
 ): Promise<HoldfastWorker> {
   const { setup } = config.file;
   const alerts = alertSinkOf(config);
@@ -195,13 +224,15 @@ async function openWorker(
     taskQueue: config.taskQueue,
     ledger,
     actions: config.actions,
+    moreActions,
+    remotes,
     procedures: config.procedures,
     encryptionKeys: config.encryptionKeys,
     hmacKey: config.hmacKey,
     log,
     hints,
     ...(alerts && { alerts }),
-    onAlert,
+    onAlert: metrics.alert,
     maxCachedWorkflows: config.maxCachedWorkflows,
     activitySlots: config.activitySlots,
     shutdownGraceMs: config.shutdownGraceMs,

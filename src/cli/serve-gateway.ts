@@ -1,26 +1,46 @@
 /** The gateway of a process that has a client: tools from the configuration, callers from its `auth`. */
 import { deriveRequestStateKey } from '../client/encryption-keys.ts';
-import { createGateway, toolOf } from '../gateway/index.ts';
-import type { Gateway, GatewayAuth } from '../gateway/index.ts';
+import { createGateway, foreignToolOf, toolOf } from '../gateway/index.ts';
+import type { Gateway, GatewayAuth, ToolSpec } from '../gateway/index.ts';
+import { directCall } from '../upstream/direct-call.ts';
 import { metricsRoute } from './metrics-route.ts';
 import type { Config, Holdfast } from '../../worker/index.ts';
 
 export function gatewayOf(
   config: Config,
-  { client, log, metrics }: Pick<Holdfast, 'client' | 'log' | 'metrics'>,
+  {
+    client,
+    log,
+    metrics,
+    upstreams,
+  }: Pick<Holdfast, 'client' | 'log' | 'metrics'> & Partial<Pick<Holdfast, 'upstreams'>>,
 ): Gateway {
   const requestStateKey = deriveRequestStateKey(config.encryptionKeys);
-  return createGateway({
+  const gateway = createGateway({
     client,
-    tools: [...config.actions, ...(config.procedures?.contracts ?? [])].map(({ contract }) =>
-      toolOf(contract),
-    ),
+    tools: toolsOf(config, upstreams),
     auth: authOf(config),
     ...(requestStateKey && { requestStateKey }),
     ...(config.file.limits && { limits: definedOf(config.file.limits) }),
     metrics: metrics.registry,
     log,
   });
+  upstreams?.onChange(() => gateway.replaceTools(toolsOf(config, upstreams)));
+  return gateway;
+}
+
+/** The user's own first: their names are never taken by another's tool. */
+function toolsOf({ actions, procedures }: Config, upstreams?: Holdfast['upstreams']): ToolSpec[] {
+  const own = [...actions, ...(procedures?.contracts ?? [])].map(({ contract }) => toolOf(contract));
+  const foreign = (upstreams?.offered ?? []).map(({ action, displayName, entry, line }) => {
+    const { name, title, inputSchema } = entry.tool;
+    return foreignToolOf({
+      ...{ contract: action.contract, displayName, inputSchema },
+      ...(title !== undefined && { title }),
+      ...(entry.isDirect && line !== null && { direct: directCall(line, name) }),
+    });
+  });
+  return [...own, ...foreign];
 }
 
 /** `/mcp`, `/healthz`, `/readyz` and `/metrics` where the configuration says. */

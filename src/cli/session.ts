@@ -11,7 +11,7 @@ import { openLedger } from '../ledger/open-ledger.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Principal } from '../task/plan.ts';
 import { createLogger, loadConfig, openHoldfast } from '../../worker/index.ts';
-import type { Config } from '../../worker/index.ts';
+import type { Config, Holdfast } from '../../worker/index.ts';
 import type { GlobalOptions } from './program.ts';
 import { readRuntimeFile } from './runtime-file.ts';
 
@@ -23,6 +23,8 @@ export interface LedgerSession {
 
 export interface Session extends LedgerSession {
   client: HoldfastClient;
+  /** As they were last seen to be. */
+  upstreams: Holdfast['upstreams'];
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -72,6 +74,7 @@ export async function withSession<T>(
       config,
       ledger: holdfast.ledger,
       client: holdfast.client,
+      upstreams: holdfast.upstreams,
       principal: config.principal,
     });
   } finally {

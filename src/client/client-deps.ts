@@ -1,4 +1,4 @@
-import type { Action } from '../contract/implement-action.ts';
+import type { ActionsByName } from '../contract/action-named.ts';
 import { HoldfastError } from '../contract/error.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { TaskEngine } from './engine.ts';
@@ -8,7 +8,7 @@ import type { Hints } from './hints.ts';
 export interface ClientDeps {
   engine: TaskEngine;
   ledger: Ledger;
-  actions: ReadonlyMap<string, Action>;
+  actions: ActionsByName;
   /** For sensitive fields (S2.10); undefined when no key is configured. */
   hashKey: Uint8Array | undefined;
   hints: Hints;

@@ -4,6 +4,7 @@
  * Owns nothing durable: every promise is kept by the row and the workflow, so a client may die at any point (S1.5).
  */
 import type { Client } from '@temporalio/client';
+import { actionsBy } from '../contract/action-named.ts';
 import type { Action } from '../contract/implement-action.ts';
 import type { StandingRule } from '../contract/standing-rule.ts';
 import type { AuditEntry, Ledger } from '../ledger/ledger.ts';
@@ -47,6 +48,8 @@ export interface HoldfastClientOptions {
   ledger: Ledger;
   /** What may be started here; reading needs none. */
   actions: readonly Action[];
+  /** Others, which may come and go: tools of other people's servers. */
+  moreActions?: (name: string) => Action | undefined;
   taskQueue: string;
   /** `deriveHmacKey`; null or absent when no contract has sensitive fields. */
   hmacKey?: Uint8Array | null;
@@ -69,11 +72,11 @@ export class HoldfastClient implements TaskClient {
 
   /** `engine` replaces Temporal; for tests that drive it by hand. */
   constructor(options: HoldfastClientOptions, engine?: TaskEngine) {
-    const { ledger, actions, hmacKey, hints, eagerStart } = options;
+    const { ledger, actions, moreActions, hmacKey, hints, eagerStart } = options;
     this.#deps = {
       engine: engine ?? new TemporalEngine(options),
       ledger,
-      actions: new Map(actions.map((action) => [action.contract.name, action])),
+      actions: actionsBy(actions, moreActions),
       hashKey: hmacKey ?? undefined,
       hints: hints ?? createHints(),
       hearsEnds: hints !== undefined && eagerStart === true,

@@ -189,6 +189,11 @@ export const ERROR_CODES = {
     retryable: true,
     action: 'Call again with the same key.',
   },
+  upstream_unavailable: {
+    meaning: 'Another MCP server that tools come from does not answer.',
+    retryable: true,
+    action: 'See `holdfast upstream check`; its running tasks go on when it is back.',
+  },
   engine_unprepared: {
     meaning:
       'The Temporal namespace lacks search attributes that tasks are found by; every task would stand still.',

@@ -132,7 +132,7 @@ async function begin(parts: CallParts, { spec, given, request }: ToolCall): Prom
   const takesTask = caller.declaresTasks && !isSafe;
   const { args: own, key } = takeKey(given, caller.meta, !isSafe);
   const start: StartRequest = {
-    action: spec.name,
+    action: spec.action ?? spec.name,
     args: own,
     principal: caller.principal,
     // Keyless safe calls never share a task, so that one can be aborted when its caller leaves (M5.3).

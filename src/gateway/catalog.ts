@@ -1,8 +1,8 @@
 /**
- * The tools of one gateway, published once.
+ * The tools of one gateway, each published once.
  *
  * Invariants:
- * 1. What `tools/list` shows is fixed at the start: the same entries in the same order for every client.
+ * 1. What `tools/list` shows is the same entries in the same order for every client, until all are replaced at once.
  * 2. A tool that can't be published is quarantined by name with its reason; the others are listed all the same (M1.1).
  * 3. No name is two tools: the later of two, and an action named like a task tool, is quarantined.
  */
@@ -77,6 +77,29 @@ export function createCatalog(specs: readonly ToolSpec[], reservedNames: readonl
       const error = broken.get(name);
       return error ? { kind: 'quarantined', error } : { kind: 'unknown' };
     },
+  };
+}
+
+export interface LiveCatalog extends ToolCatalog {
+  /** What is listed from now on; calls that are under way keep their tool. */
+  replace(specs: readonly ToolSpec[]): void;
+}
+
+/** One whose tools may become others: those of another's server that was not there at the start. */
+export function createLiveCatalog(specs: readonly ToolSpec[], reservedNames: readonly string[]): LiveCatalog {
+  let current = createCatalog(specs, reservedNames);
+  return {
+    get listed() {
+      return current.listed;
+    },
+    get mirrored() {
+      return current.mirrored;
+    },
+    get quarantined() {
+      return current.quarantined;
+    },
+    find: (name) => current.find(name),
+    replace: (next) => void (current = createCatalog(next, reservedNames)),
   };
 }
 

@@ -17,8 +17,8 @@ import type { GatewayAuth } from './auth/authenticate.ts';
 import { principalOf } from './auth/auth-info.ts';
 import { hostNames } from './auth/host-names.ts';
 import type { Connection } from './caller.ts';
-import { createCatalog } from './catalog.ts';
-import type { Quarantined, ToolLookup } from './catalog.ts';
+import { createLiveCatalog } from './catalog.ts';
+import type { LiveCatalog, Quarantined, ToolLookup } from './catalog.ts';
 import { systemClock } from '../contract/clock.ts';
 import type { Clock } from '../contract/clock.ts';
 import { createOAuthMetadataRoute } from './http/oauth-metadata.ts';
@@ -65,6 +65,8 @@ export interface GatewayOptions {
 export interface Gateway {
   /** Tools that could not be published, each with its reason (M1.1). */
   readonly quarantined: readonly Quarantined[];
+  /** From now on these are listed and called; what is under way goes on. */
+  replaceTools(tools: readonly ToolSpec[]): void;
   /** Throws `invalid_configuration` where auth does not fit the address, or the address can't be had. */
   serveHttp(options?: HttpOptions): Promise<HttpServing>;
   /** Throws `invalid_configuration` when no principal is configured for stdio. */
@@ -81,7 +83,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const guards = guardsOf(options, limits);
   const { client, requestEnded } = options;
   const shared = { client, limits, clock, log, shutdown: shutdown.signal, requestEnded };
-  const parts: ServerParts = {
+  const parts: ServerParts & { catalog: LiveCatalog } = {
     ...shared,
     ...partsOf(options, shared),
     metrics: guards.metrics,
@@ -92,7 +94,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   const running: { close(): Promise<void> }[] = [];
 
   return {
-    quarantined: catalog.quarantined,
+    get quarantined() {
+      return catalog.quarantined;
+    },
+    replaceTools: (tools) => catalog.replace(tools),
     async serveHttp(httpOptions = {}) {
       const names = hostNames(auth, httpOptions.host ?? '127.0.0.1', httpOptions.allowedHosts ?? []);
       const http = await startHttp(
@@ -137,8 +142,8 @@ type Shared = Pick<ServerParts, 'client' | 'limits' | 'clock' | 'log' | 'shutdow
 function partsOf(
   options: GatewayOptions,
   shared: Shared,
-): Omit<ServerParts, keyof Shared | 'metrics' | 'track'> {
-  const catalog = createCatalog(options.tools, RESERVED_NAMES);
+): Omit<ServerParts, keyof Shared | 'metrics' | 'track' | 'catalog'> & { catalog: LiveCatalog } {
+  const catalog = createLiveCatalog(options.tools, RESERVED_NAMES);
   for (const { name, error } of catalog.quarantined)
     shared.log.error({ tool: name, reason: error.message }, 'tool quarantined');
   return {

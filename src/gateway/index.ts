@@ -11,5 +11,5 @@ export { DEFAULT_LIMITS } from './limits.ts';
 export type { GatewayLimits } from './limits.ts';
 export type { GatewayLog } from './log.ts';
 export type { StdioOptions, StdioServing } from './stdio.ts';
-export { toolOf } from './tool-spec.ts';
+export { foreignToolOf, toolOf } from './tool-spec.ts';
 export type { ToolSpec } from './tool-spec.ts';

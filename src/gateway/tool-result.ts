@@ -12,8 +12,9 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TaskAnswer } from '../client/task-client.ts';
 import { tryExactJson } from '../contract/canonical.ts';
 import { TASK_META } from '../contract/wire-names.ts';
+import { UPSTREAM_META } from '../contract/wire-names.ts';
 import { isJsonObject } from '../task/json.ts';
-import type { Json } from '../task/json.ts';
+import type { Json, JsonObject } from '../task/json.ts';
 import { endError, errorText, shownError } from './error-mapping.ts';
 import type { Principal } from '../task/plan.ts';
 import { answerableApproval, approvalFacts, openApproval } from './approval.ts';
@@ -35,10 +36,27 @@ function completedResult(answer: TaskAnswer): CallToolResult {
   // M1.6: an inexact number is withheld, never rounded; the effect stands all the same.
   const result: Json = exact.ok ? exact.value : null;
   const notes = completionNotes(answer, exact.ok ? null : exact.issue.path);
+  if (isForeignAnswer(result)) return passedOn(result, notes);
   const shown = exact.ok && answer.resultDropped === undefined ? [resultText(result)] : [];
   return {
     content: [...shown, ...notes].map((text) => ({ type: 'text', text })),
     ...(isJsonObject(result) && { structuredContent: result }),
+  };
+}
+
+/** The own answer of another server's tool, marked where it was kept (M8.1). */
+type ForeignAnswer = JsonObject & { content: Json[] };
+
+const isForeignAnswer = (result: Json): result is ForeignAnswer =>
+  isJsonObject(result) &&
+  Array.isArray(result['content']) &&
+  isJsonObject(result['_meta']) &&
+  typeof result['_meta'][UPSTREAM_META] === 'string';
+
+function passedOn({ content, structuredContent }: ForeignAnswer, notes: string[]): CallToolResult {
+  return {
+    content: [...content, ...notes.map((text) => ({ type: 'text', text }))] as CallToolResult['content'],
+    ...(isJsonObject(structuredContent) && { structuredContent }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { questionForms } from '../contract/asked.ts';
 import type { QuestionForm } from '../contract/asked.ts';
 import type { ActionContract } from '../contract/define-action.ts';
-import { inputJsonSchema } from '../contract/json-schema.ts';
+import { inputJsonSchema, withKeyArgument } from '../contract/json-schema.ts';
 import type { EffectClass } from '../task/plan.ts';
 import type { JsonObject } from '../task/json.ts';
 
@@ -9,6 +9,8 @@ import type { JsonObject } from '../task/json.ts';
 export interface ToolSpec {
   /** The action's name, which is the tool's; 1 to 64 of `A–Z a–z 0–9 _ -`. */
   name: string;
+  /** What the ledger knows it by. Default: its name. */
+  action?: string;
   title?: string;
   description: string;
   effect: EffectClass;
@@ -52,3 +54,26 @@ export const toolOf = (contract: ActionContract): ToolSpec => ({
   onAbandon: contract.onAbandon,
   publishSchema: () => inputJsonSchema(contract),
 });
+
+/** A tool of another's server: shown under a name of its own, its schema passed on byte for byte (M1.1, M8.2). */
+export interface ForeignTool {
+  contract: ActionContract;
+  displayName: string;
+  title?: string;
+  inputSchema: JsonObject;
+  direct?: NonNullable<ToolSpec['direct']>;
+}
+
+export function foreignToolOf({ contract, displayName, title, inputSchema, direct }: ForeignTool): ToolSpec {
+  return {
+    ...toolOf(contract),
+    name: displayName,
+    action: contract.name,
+    ...(title !== undefined && { title }),
+    ...(direct && { direct }),
+    publishSchema: () =>
+      contract.effect === 'safe'
+        ? structuredClone(inputSchema)
+        : withKeyArgument(structuredClone(inputSchema)),
+  };
+}

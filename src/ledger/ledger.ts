@@ -23,6 +23,7 @@ import type { EffectClass, PlanEdit } from '../task/plan.ts';
 import type { Reservation } from '../task/reservation.ts';
 import type { Alert, Outbox } from './alert.ts';
 import type { RemoteTasks } from './remote-tasks.ts';
+import type { UpstreamMemory } from './upstream-memory.ts';
 
 export type { Alert, AlertState, OutboxMessage, StoredAlert } from './alert.ts';
 
@@ -285,7 +286,7 @@ export interface ListFilter {
   before?: number;
 }
 
-export interface Ledger extends Transitions, Outbox, RemoteTasks {
+export interface Ledger extends Transitions, Outbox, RemoteTasks, UpstreamMemory {
   readonly kind: 'sqlite' | 'postgres';
   /** S2.8: all of `work` in one transaction; `tx` is the open Kysely transaction for the user's own statements. */
   transaction<T>(work: (transitions: Transitions, tx: unknown) => Promise<T>): Promise<T>;

@@ -197,6 +197,21 @@ const remoteTasks = ({ integer, rowless }: Words): string[] => [
   `create index remote_task_open on remote_task (tenant, poll_due_at) where phase <> 'ended'`,
 ];
 
+const upstreams = ({ integer, rowless, strict }: Words): string[] => [
+  `create table upstream (
+     identity text not null primary key,
+     tools text not null,
+     gone text not null,
+     seen_at ${integer} not null
+   )${rowless}`,
+  `create table upstream_before (
+     operation_id text not null primary key,
+     tenant text not null,
+     value text not null,
+     kept_at ${integer} not null
+   )${strict}`,
+];
+
 /** S10.1: the database itself refuses to change or drop an entry, `INSERT OR REPLACE` included. */
 const APPEND_ONLY: Migration['only'] = {
   sqlite: [
@@ -252,6 +267,12 @@ const MIGRATIONS: readonly Migration[] = [
     version: 5,
     name: 'tasks that other servers keep',
     statements: remoteTasks,
+    only: { sqlite: [], postgres: [] },
+  },
+  {
+    version: 6,
+    name: 'other people’s servers: lists, and what was read before an effect',
+    statements: upstreams,
     only: { sqlite: [], postgres: [] },
   },
 ];

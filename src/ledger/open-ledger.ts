@@ -19,6 +19,8 @@ import type { RemoteTasks } from './remote-tasks.ts';
 import { reserve } from './reserve.ts';
 import * as rollback from './rollback.ts';
 import * as settle from './settle.ts';
+import * as upstream from './upstream-memory.ts';
+import type { UpstreamMemory } from './upstream-memory.ts';
 import * as rules from './standing-rules.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { AfterLostCommit, Queries, Store, Tx } from './store.ts';
@@ -176,6 +178,7 @@ function ledgerOver(store: Store, told: Told): Ledger {
     advanceFence: (resource, fence) => inTransaction((tx) => advanceFence(tx, resource, fence), 'repeat'),
     ...outboxOver({ store, run, inTransaction, read, announce }),
     ...remoteTasksOver({ run, inTransaction, read }),
+    ...upstreamMemoryOver({ inTransaction, read }),
     onOutbox: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -240,6 +243,21 @@ function remoteTasksOver({ run, inTransaction, read }: Omit<OutboxPlace, 'store'
       inTransaction((tx) => remote.renewCall(tx, claim, leaseMs), 'repeat'),
     settleRemoteCall: (claim, outcome) => run((unit) => remote.settleCall(unit, claim, outcome), 'repeat'),
     releaseRemoteCall: (claim) => inTransaction((tx) => remote.releaseCall(tx, claim), 'report'),
+  };
+}
+
+function upstreamMemoryOver({
+  inTransaction,
+  read,
+}: Pick<OutboxPlace, 'inTransaction' | 'read'>): UpstreamMemory {
+  return {
+    upstreamList: (identity) => read((db) => upstream.upstreamList(db, identity)) as never,
+    keepUpstreamList: (identity, tools) =>
+      inTransaction((tx) => upstream.keepUpstreamList(tx, identity, tools), 'repeat') as never,
+    keepBefore: (operationId, tenant, before) =>
+      inTransaction((tx) => upstream.keepBefore(tx, operationId, tenant, before), 'repeat'),
+    recallBefore: (operationId) => read((db) => upstream.recallBefore(db, operationId)),
+    forgetBefore: (operationId) => inTransaction((tx) => upstream.forgetBefore(tx, operationId), 'repeat'),
   };
 }
 

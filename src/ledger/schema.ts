@@ -156,6 +156,20 @@ interface PayloadTable {
   created_at: number;
 }
 
+interface UpstreamTable {
+  identity: string;
+  tools: string;
+  gone: string;
+  seen_at: number;
+}
+
+interface UpstreamBeforeTable {
+  operation_id: string;
+  tenant: string;
+  value: string;
+  kept_at: number;
+}
+
 interface MigrationTable {
   version: number;
   name: string;
@@ -172,5 +186,7 @@ export interface Schema {
   payload: PayloadTable;
   standing_rule: StandingRuleTable;
   remote_task: RemoteTaskTable;
+  upstream: UpstreamTable;
+  upstream_before: UpstreamBeforeTable;
   migration: MigrationTable;
 }

@@ -280,7 +280,8 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
         for (const column of ['due_at', 'dead_at'])
           await other.raw(`alter table outbox drop column ${column}`);
         await other.raw('create index outbox_unsent on outbox (id) where sent_at is null');
-        for (const table of ['standing_rule', 'remote_task']) await other.raw(`drop table ${table}`);
+        for (const table of ['standing_rule', 'remote_task', 'upstream', 'upstream_before'])
+          await other.raw(`drop table ${table}`);
         await other.raw('delete from migration where version > 1');
         await expect(other.ledger.check()).rejects.toMatchObject({ code: 'ledger_unsuitable' });
         expect(await other.ledger.migrate()).toEqual({ from: 1, to: SCHEMA_VERSION });
@@ -293,12 +294,15 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
     test('[S10.1] a schema of another version is unsuitable', async () => {
       const other = await fixture.openPlace(kind);
       try {
-        await other.raw(`update migration set version = version + 5`);
+        await other.raw(`update migration set version = version + 100`);
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',
-          details: { version: SCHEMA_VERSION + 5, expected: SCHEMA_VERSION },
+          details: { version: SCHEMA_VERSION + 100, expected: SCHEMA_VERSION },
         });
-        expect(await other.ledger.migrate()).toEqual({ from: SCHEMA_VERSION + 5, to: SCHEMA_VERSION + 5 });
+        expect(await other.ledger.migrate()).toEqual({
+          from: SCHEMA_VERSION + 100,
+          to: SCHEMA_VERSION + 100,
+        });
         await other.raw('drop table migration');
         await expect(other.ledger.check()).rejects.toMatchObject({
           code: 'ledger_unsuitable',

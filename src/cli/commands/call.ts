@@ -36,9 +36,9 @@ export function addCallCommand({ program, run }: CommandSite): void {
 }
 
 async function call(report: Report, session: Session, tool: string, given: CallOptions): Promise<number> {
-  const { client, principal } = session;
+  const { client, principal, upstreams } = session;
   const started = await client.start({
-    action: tool,
+    action: upstreams.actionOf(tool),
     args: parseArgs(given.args),
     principal,
     attach: given.attach,

@@ -48,7 +48,7 @@ interface Parts {
 async function serve(options: GlobalOptions, { hasWorker, hasGateway }: Parts): Promise<number> {
   const config = await loadCommandConfig(options);
   return opening([], async (steps) => {
-    const holdfast = await openHoldfast({ config, worker: hasWorker });
+    const holdfast = await openHoldfast({ config, worker: hasWorker, upstreams: hasGateway });
     steps.unshift(closing(holdfast));
     const url = hasGateway ? await openGateway(config, holdfast, steps) : undefined;
     if (!hasGateway) await openMetrics(config, holdfast, steps);
@@ -157,7 +157,8 @@ async function mcp(options: GlobalOptions): Promise<number> {
   const config = await loadCommandConfig(options);
   const engine = isServed ? null : await startDevEngine(config.stateDir, (line) => console.error(line));
   return opening(engine === null ? [] : [stopping(engine)], async (steps) => {
-    const holdfast = engine === null ? await openHoldfast({ config }) : await openDev(config, engine);
+    const holdfast =
+      engine === null ? await openHoldfast({ config, upstreams: true }) : await openDev(config, engine);
     steps.unshift(closing(holdfast));
     const { gatewayOf } = await gatewayParts();
     const gateway = gatewayOf(config, holdfast);

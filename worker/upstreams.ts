@@ -1,0 +1,86 @@
+/** Other people's servers of one process, from its configuration: lines where it keeps them, lists from the ledger. */
+import type { Ledger } from '../src/ledger/ledger.ts';
+import { openUpstream } from '../src/upstream/connection/open-upstream.ts';
+import { UpstreamServer } from '../src/upstream/upstream-server.ts';
+import type { ListStore } from '../src/upstream/upstream-server.ts';
+import { Upstreams } from '../src/upstream/upstreams.ts';
+import type { Upstream, UpstreamTool } from '../src/upstream/upstream.ts';
+import type { UpstreamTarget } from '../src/contract/upstream-definition.ts';
+import type { Config } from './config.ts';
+import type { Log } from './logger.ts';
+
+export interface OpenUpstreamsOptions {
+  config: Pick<Config, 'upstreams' | 'actions' | 'procedures' | 'hmacKey'>;
+  ledger: Pick<Ledger, 'upstreamList' | 'keepUpstreamList' | 'keepBefore' | 'recallBefore' | 'forgetBefore'>;
+  log: Log;
+  /** Whether this process keeps lines to the servers. Without, it knows them by their last lists. */
+  isConnected: boolean;
+}
+
+/** A start waits this long for servers to list their tools; those that take longer are looked for in the background. */
+const LIST_WAIT_MS = 15_000;
+/** How often a process looks what others have seen of a server since. */
+const RECALL_MS = 15_000;
+const INFO = { name: 'holdfast', version: '0.1.0' };
+
+/** Never rejects for a server's sake. Throws what the ledger throws. */
+export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upstreams> {
+  const { config, ledger, log, isConnected } = options;
+  let upstreams: Upstreams | null = null;
+  const servers = config.upstreams.map(
+    ({ name, definition, target }) =>
+      new UpstreamServer({
+        name,
+        definition,
+        open: isConnected ? () => lineTo(target(), log) : null,
+        lists: listsIn(ledger),
+        before: {
+          keep: (operationId, tenant, before) => ledger.keepBefore(operationId, tenant, before),
+          recall: (operationId) => ledger.recallBefore(operationId),
+          forget: (operationId) => ledger.forgetBefore(operationId),
+        },
+        log,
+        changed: () => upstreams?.gather(),
+      }),
+  );
+  const started = AbortSignal.timeout(LIST_WAIT_MS);
+  await Promise.all(servers.map((server) => server.start(started)));
+  const taken = [...config.actions, ...(config.procedures?.contracts ?? [])].map(
+    ({ contract }) => contract.name,
+  );
+  upstreams = new Upstreams({ servers, taken, hasKey: config.hmacKey !== null });
+  for (const { server, tool, error } of upstreams.problems)
+    log.error({ upstream: server, tool, reason: error.message }, 'quarantined');
+  if (isConnected && servers.length > 0) followOthers(upstreams, log);
+  return upstreams;
+}
+
+function lineTo(target: UpstreamTarget, log: Log): Upstream {
+  const { identity } = target;
+  const address =
+    target.kind === 'http'
+      ? { url: target.url, headers: target.headers }
+      : {
+          ...{ command: target.command, args: target.args, env: target.env },
+          ...(target.cwd !== undefined && { cwd: target.cwd }),
+        };
+  return openUpstream({ identity, address, info: INFO, log });
+}
+
+function listsIn(ledger: OpenUpstreamsOptions['ledger']): ListStore {
+  return {
+    recall: (identity) => ledger.upstreamList<UpstreamTool>(identity),
+    keep: (identity, tools) => ledger.keepUpstreamList(identity, tools),
+  };
+}
+
+/** A gateway may have seen a newer list than this worker, and the other way round. */
+function followOthers(upstreams: Upstreams, log: Log): void {
+  const timer = setInterval(() => {
+    Promise.all(upstreams.servers.map((server) => server.recall())).catch((error: unknown) =>
+      log.warn({ err: error }, 'lists of upstream servers could not be read'),
+    );
+  }, RECALL_MS);
+  timer.unref();
+  upstreams.onClose(() => clearInterval(timer));
+}
