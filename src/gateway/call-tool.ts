@@ -101,16 +101,20 @@ export async function callAction(
 /** What the call carries from an earlier round of it; verified by signature, and here to be this call's. */
 function stateOf({ spec, given, request }: ToolCall): RequestState | undefined {
   const { requestState } = request.caller;
-  if (requestState !== undefined && requestState.call !== callDigest(spec.name, given))
+  if (requestState !== undefined && requestState.call !== callDigest(spec.name, given, request.caller.meta))
     throw invalidParams('The requestState belongs to another call.');
   return requestState;
 }
 
 function questionOf(
-  { spec, given }: ToolCall,
+  { spec, given, request }: ToolCall,
   { question, soFar }: Extract<Asked, { kind: 'ask' }>,
 ): CallOutcome {
-  return { kind: 'question', question, state: { ...soFar, call: callDigest(spec.name, given) } };
+  return {
+    kind: 'question',
+    question,
+    state: { ...soFar, call: callDigest(spec.name, given, request.caller.meta) },
+  };
 }
 
 /** Only a call that did not end is answered with anything but its result. */
@@ -122,7 +126,12 @@ function outcomeOf({ answer, asked, remark }: Met, { spec, given, request }: Too
   if (approval === null || approval.callId === asked)
     return { kind: 'result', result: toolResult(answer, caller.principal, remark) };
   const { callId, fingerprint } = approval;
-  const state = { taskId: answer.taskId, callId, fingerprint, call: callDigest(spec.name, given) };
+  const state = {
+    taskId: answer.taskId,
+    callId,
+    fingerprint,
+    call: callDigest(spec.name, given, caller.meta),
+  };
   return { kind: 'input', answer, approval, state };
 }
 

@@ -10,6 +10,7 @@ import type { RequestStateCodec } from '@modelcontextprotocol/server';
 import { canonicalJson } from '../contract/canonical.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { FIXED_GATEWAY_LIMITS } from '../contract/gateway-limits.ts';
+import { KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 import type { DecidedCall } from './decide.ts';
@@ -17,7 +18,7 @@ import { principalKey } from './places.ts';
 import type { AskedSoFar } from './questions.ts';
 
 interface CallState {
-  /** `callDigest` of the tool and arguments that the state belongs to. */
+  /** `callDigest` of the call that the state belongs to. */
   call: string;
 }
 
@@ -38,10 +39,13 @@ export const requestStateCodec = (key: Uint8Array, principal: Principal): Reques
     bind: () => principalKey(principal),
   });
 
-export const callDigest = (tool: string, args: JsonObject): string =>
-  createHash('sha256')
-    .update(canonicalJson([tool, args]))
+/** Of tool, arguments and the key beside them: under another key it is another call, also with equal arguments (S1.2). */
+export function callDigest(tool: string, args: JsonObject, meta: Readonly<Record<string, unknown>>): string {
+  const key = meta[KEY_META];
+  return createHash('sha256')
+    .update(canonicalJson(key === undefined ? [tool, args] : [tool, args, key]))
     .digest('base64url');
+}
 
 /** Throws `invalid_configuration` for a key that signs nothing safely. */
 export function checkRequestStateKey(key: Uint8Array): Uint8Array {

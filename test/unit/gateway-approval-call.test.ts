@@ -4,6 +4,7 @@ import { callAction } from '../../src/gateway/call-tool.ts';
 import type { CallOutcome } from '../../src/gateway/call-tool.ts';
 import type { Caller } from '../../src/gateway/caller.ts';
 import type { ApprovalView } from '../../src/client/task-client.ts';
+import { KEY_META } from '../../src/contract/wire-names.ts';
 import { createGateway } from '../../src/gateway/index.ts';
 import { inRequest } from '../../src/gateway/open-request.ts';
 import { toolOf } from '../../src/gateway/tool-spec.ts';
@@ -102,6 +103,14 @@ describe('the call that comes back', () => {
         },
       },
     ]);
+  });
+
+  it('under another key in _meta is another call, whatever its arguments [M3.1] [M1.3]', async () => {
+    const { client, call, met } = setUp({ meta: { [KEY_META]: 'order-1' } });
+    const back = { ...stateOf(await met()), inputResponses: approve };
+    for (const meta of [{ [KEY_META]: 'order-2' }, {}])
+      await expect(call({ ...back, meta })).rejects.toThrow('belongs to another call');
+    expect(client.decisions).toEqual([]);
   });
 
   it('twice is the same decision; another principal’s or another verdict is another one [M2.3] [S4.3]', async () => {
