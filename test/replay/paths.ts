@@ -28,6 +28,7 @@ import type { ActionHandle, WorkflowStage } from '../support/workflow-stage.ts';
 import { APPROVAL_PATHS } from './approval-paths.ts';
 import { CLOSED, SOON, duringAttempt, straight } from './path-kinds.ts';
 import type { Path } from './path-kinds.ts';
+import { REMOTE_PATHS } from './remote-paths.ts';
 
 const LEDGER_SAYS: ActivityScript['resolve'] = [({ end }) => ({ end })];
 const BARE: BareStart = {
@@ -219,6 +220,7 @@ export const PATHS: Readonly<Record<string, Path>> = {
     deadlines: { runMs: 400 },
   }),
   ...APPROVAL_PATHS,
+  ...REMOTE_PATHS,
   leased: straight(() => ({ attempt: [released, away, committed] }), { lease: leaseOn('recorded') }),
   bare: straight(() => ({ plan: [bareAnswer()], attempt: [committed] }), {}, BARE),
   'bare-lost': straight(() => ({ plan: [away, bareAnswer()], attempt: [committed] }), {}, BARE),

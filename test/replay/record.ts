@@ -19,6 +19,7 @@ import {
   openProcedureStage,
   procedureContinued,
 } from './procedure-paths.ts';
+import { REMOTE_PATHS, watchNameOf, watchOf } from './remote-paths.ts';
 
 const VERSION = 'v2';
 /** Only these paths, where named on the command line: for a path that is new. Without names: every path anew. */
@@ -51,6 +52,8 @@ async function recordPaths(): Promise<void> {
     const handle = await path(stage);
     await writeHistory(name, await handle.fetchHistory());
     if (name !== 'misuse') await writeJournal(name, handle);
+    if (name in REMOTE_PATHS)
+      await writeHistory(watchNameOf(name), await watchOf(stage, name, handle).fetchHistory());
     console.log(name);
   }
   if (isWanted(LEASE)) await writeHistory(LEASE, await (await leased(stage)).fetchHistory());

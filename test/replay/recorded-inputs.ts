@@ -33,7 +33,10 @@ export function askedIn({ events }: RecordedHistory): Asked[] {
 }
 
 const valuesOf = ({ payloads = [] }: Payloads): unknown[] =>
-  payloads.map(({ data = '' }) => JSON.parse(Buffer.from(data, 'base64').toString('utf8')) as unknown);
+  payloads.map(({ data = '' }): unknown =>
+    // Nothing was answered: the payload has no data.
+    data === '' ? null : JSON.parse(Buffer.from(data, 'base64').toString('utf8')),
+  );
 
 /** Without what a later release may change: words for people, and the version of a state that is upcast on reading. */
 export function comparable(asked: readonly Asked[]): Asked[] {

@@ -16,6 +16,7 @@ import type { ProcedureState } from '../../src/task/procedure-state.ts';
 import { bundle } from '../../worker/workflow-source.ts';
 import { CONTINUED, LEASE, PATHS } from './paths.ts';
 import { PROCEDURES_CODE, PROCEDURE_CONTINUED, PROCEDURE_PATHS } from './procedure-paths.ts';
+import { REMOTE_WATCHES } from './remote-paths.ts';
 import { askedIn, comparable, workflowIdIn } from './recorded-inputs.ts';
 import type { RecordedHistory } from './recorded-inputs.ts';
 import type { Asked } from './scheduled-inputs.ts';
@@ -76,7 +77,8 @@ describe('recorded histories', () => {
   test('there is one of the newest version for every path [S3.3][case 15]', () => {
     const paths = { ...PATHS, ...PROCEDURE_PATHS };
     const continued = [...Object.values(CONTINUED), ...Object.values(PROCEDURE_CONTINUED)];
-    expect(names(filesOf('histories', NEWEST))).toEqual([...Object.keys(paths), ...continued, LEASE].sort());
+    const others = [...continued, ...REMOTE_WATCHES, LEASE];
+    expect(names(filesOf('histories', NEWEST))).toEqual([...Object.keys(paths), ...others].sort());
   });
 
   test.each(versions)(
@@ -101,6 +103,7 @@ describe('recorded histories', () => {
   test.each([
     ['dispatched', 'attemptOperation'],
     ['procedure-completed', 'performStep'],
+    ['remote-completed-watch', 'pollRemoteTask'],
   ])('one that the code can not have written is found out: %s [S3.3]', async (name, activity) => {
     const text = readFileSync(here(`histories/${NEWEST}/${name}.json`), 'utf8');
     const history = JSON.parse(text.replaceAll(activity, 'sendEmail')) as RecordedHistory;

@@ -12,7 +12,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { isDeadline } from '../../src/client/engine-error.ts';
 import { openTestServer } from '../../src/testing/test-server.ts';
 import type { TestServer, TestServerKind } from '../../src/testing/test-server.ts';
-import type { AcquireLeaseRequest, TaskActivities } from '../../src/task/activity-api.ts';
+import type { AcquireLeaseRequest, RemoteActivities, TaskActivities } from '../../src/task/activity-api.ts';
 import type { TaskOutcome } from '../../src/task/outcome.ts';
 import type { TaskState } from '../../src/task/state.ts';
 import type { ActionArgument } from '../../workflows/argument.ts';
@@ -45,6 +45,8 @@ export class WorkflowStage {
   readonly taskQueue = `stage-${randomUUID()}`;
   private readonly codePath: string;
   private readonly scripts = new Map<string, ScriptedActivities>();
+  /** What is answered about the remote task of an operation, by its id. */
+  readonly remotes = new Map<string, RemoteActivities>();
   private stopped: Promise<void> | undefined;
   private worker: Worker | undefined;
 
@@ -100,13 +102,21 @@ export class WorkflowStage {
     });
   }
 
-  private activities(): TaskActivities {
+  private activities(): TaskActivities & RemoteActivities {
     const of = ({ taskId }: { taskId: string }): ScriptedActivities['activities'] => {
       const scripted = this.scripts.get(taskId);
       if (!scripted) throw new Error(`no script for ${taskId}`);
       return scripted.activities;
     };
+    const about = ({ operationId }: { operationId: string }): RemoteActivities => {
+      const remote = this.remotes.get(operationId);
+      if (!remote) throw new Error(`no remote task of ${operationId}`);
+      return remote;
+    };
     return {
+      pollRemoteTask: (request) => about(request).pollRemoteTask(request),
+      cancelRemoteTask: (request) => about(request).cancelRemoteTask(request),
+      answerRemoteTask: (request) => about(request).answerRemoteTask(request),
       attemptOperation: (request) => of(request).attemptOperation(request),
       rollbackOperation: (request) => of(request).rollbackOperation(request),
       closeOperation: (request) => of(request).closeOperation(request),
