@@ -5,7 +5,7 @@
  * after that against the task as it is then (S4.3). Through a signal nobody can be answered: what changed nothing is
  * journaled as ignored, and so is a refused update, for the audit.
  */
-import { setHandler } from '@temporalio/workflow';
+import { patched, setHandler } from '@temporalio/workflow';
 import type { PlanEditResult } from '../src/task/activity-api.ts';
 import type { DecisionKind, DecisionMessage, DecisionReply } from '../src/task/approval.ts';
 import { editRefused, edited, eventsAfter, firstAnswer, judgeDecision } from '../src/task/judge-decision.ts';
@@ -16,6 +16,7 @@ import type { TaskState } from '../src/task/state.ts';
 import { isKeepable, keptText } from '../src/task/text.ts';
 import { statusOf } from '../src/task/view.ts';
 import type { Journal } from './journal.ts';
+import { bytesOf } from './json-bytes.ts';
 import { approveSignal, decideUpdate, editSignal, rejectSignal } from './messages.ts';
 import { ledgerActivities } from './steps.ts';
 import type { TaskRun } from './task-run.ts';
@@ -23,7 +24,7 @@ import type { TaskRun } from './task-run.ts';
 const TEXT_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 255;
 const ROLES_MAX = 100;
-const ARGUMENT_CHARS_MAX = 1_048_576;
+const ARGUMENT_BYTES_MAX = 1_048_576;
 const EDITS_UNDER_WAY_MAX = 10;
 
 /** Whom decisions are about: the one task of workflow `action`, or the step that the callId names. */
@@ -94,7 +95,7 @@ function decide(route: DecisionRoute, message: unknown): DecisionReply | Promise
 /** S4.2: the same action; new arguments are validated and planned again, by an activity. */
 async function edit(journal: Journal, run: TaskRun, decision: DecisionMessage): Promise<DecisionReply> {
   run.editsUnderWay += 1;
-  const planned = await planEdit(journal.state, decision).finally(() => (run.editsUnderWay -= 1));
+  const planned = await planWhenAdmitted(journal, run, decision).finally(() => (run.editsUnderWay -= 1));
   // Others may have decided meanwhile: asked again before anything follows from it (S3.2).
   const first = firstAnswer(journal.state, decision);
   if (first !== null) return { ...first, status: statusOf(journal.state) };
@@ -103,6 +104,16 @@ async function edit(journal: Journal, run: TaskRun, decision: DecisionMessage): 
   if (planned.kind === 'refused') return conclude(journal, decision, editRefused(planned.message));
   run.input = planned.input;
   return conclude(journal, decision, edited(decision, planned));
+}
+
+function planWhenAdmitted(
+  journal: Journal,
+  run: TaskRun,
+  decision: DecisionMessage,
+): Promise<PlanEditResult> {
+  const later = run.admission.ask(bytesOf(journal.state.plan) + bytesOf(decision.arguments));
+  if (later === undefined) return planEdit(journal.state, decision);
+  return later.then(() => planWhenAdmitted(journal, run, decision));
 }
 
 function planEdit(
@@ -158,7 +169,11 @@ function decisionOf(message: unknown): DecisionMessage | null {
 
 function isArguments(value: unknown): value is JsonObject {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject && isKeepable(value) && JSON.stringify(value).length <= ARGUMENT_CHARS_MAX;
+  if (!isObject || !isKeepable(value)) return false;
+  const bytes = bytesOf(value);
+  if (bytes <= ARGUMENT_BYTES_MAX) return true;
+  // Runs that counted characters go on as they began.
+  return JSON.stringify(value).length <= ARGUMENT_BYTES_MAX && !patched('edit-bytes');
 }
 
 function principalOf(value: unknown): Principal | null {

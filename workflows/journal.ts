@@ -9,7 +9,7 @@
  * 3. What one activity or one continue-as-new is given of either is bounded, so that with an input of 1 MiB it stays
  *    below the engine's 2 MB.
  */
-import { proxySinks, workflowInfo } from '@temporalio/workflow';
+import { patched, proxySinks, workflowInfo } from '@temporalio/workflow';
 import type { Sinks } from '@temporalio/workflow';
 import type { AuditNote } from '../src/task/activity-api.ts';
 import type { NewEvent, TaskEvent } from '../src/task/event.ts';
@@ -18,10 +18,11 @@ import { reduce } from '../src/task/reduce.ts';
 import type { TaskState } from '../src/task/state.ts';
 import { upcastEvent, upcastState } from '../src/task/upcast.ts';
 import { statusOf } from '../src/task/view.ts';
+import { bytesOf } from './json-bytes.ts';
 
 export const EVENTS_KEPT = 200;
 const PENDING_MAX = 1_000;
-export const CARRIED_CHARS_MAX = 256 * 1024;
+export const CARRIED_BYTES_MAX = 256 * 1024;
 const REPEATING = ['step_lost', 'message_ignored', 'decision_ignored'];
 
 /** Change hints (architecture.md, idea 6): no history events, at least once, never the truth. */
@@ -98,7 +99,7 @@ export class Journal {
 
   /** The oldest of them, as many as one activity may be given. */
   unaudited(): AuditNote[] {
-    return this.pending.slice(0, countWithin(this.pending, CARRIED_CHARS_MAX));
+    return this.pending.slice(0, countWithin(this.pending, CARRIED_BYTES_MAX));
   }
 
   /** A ledger transaction carried these. */
@@ -110,7 +111,7 @@ export class Journal {
   snapshot(): JournalSnapshot {
     const { state, isInInbox } = this;
     const newest = this.events.toReversed();
-    const events = newest.slice(0, countWithin(newest, CARRIED_CHARS_MAX)).toReversed();
+    const events = newest.slice(0, countWithin(newest, CARRIED_BYTES_MAX)).toReversed();
     return { state, events, pending: this.unaudited(), isInInbox };
   }
 
@@ -123,9 +124,16 @@ export class Journal {
   }
 }
 
-/** How many of the first entries fit; always one. */
-export function countWithin(entries: readonly unknown[], charsMax: number): number {
-  let chars = 0;
-  const tooMany = entries.findIndex((entry) => (chars += JSON.stringify(entry).length) > charsMax);
+/** How many of the first entries fit; always one. Runs that counted characters go on as they began. */
+export function countWithin(entries: readonly unknown[], bytesMax: number): number {
+  const fitting = countBy(bytesOf, entries, bytesMax);
+  if (fitting === entries.length) return fitting;
+  const byCharacters = countBy((entry) => JSON.stringify(entry).length, entries, bytesMax);
+  return fitting === byCharacters || patched('bytes-carried') ? fitting : byCharacters;
+}
+
+function countBy(sizeOf: (entry: unknown) => number, entries: readonly unknown[], max: number): number {
+  let size = 0;
+  const tooMany = entries.findIndex((entry) => (size += sizeOf(entry)) > max);
   return tooMany === -1 ? entries.length : Math.max(tooMany, 1);
 }

@@ -1,4 +1,5 @@
 /** What a procedure's code holds in its hands: asks of it become items on record (`holdfast/procedure`). */
+import { patched } from '@temporalio/workflow';
 import { StepFailed } from '../src/procedure/step-failed.ts';
 import type { ProcedureCode, ProcedureHandle } from '../src/procedure/procedure.ts';
 import { APPROVAL_ACTION } from '../src/task/approval.ts';
@@ -9,6 +10,7 @@ import type { ItemOutcome } from '../src/task/procedure-event.ts';
 import { PROCEDURE_LIMITS } from '../src/task/procedure-limits.ts';
 import { isStopped } from '../src/task/procedure-state.ts';
 import type { Item } from '../src/task/procedure-state.ts';
+import { bytesOf } from './json-bytes.ts';
 import type { ProcedureRun } from './procedure-run.ts';
 
 type AnyHandle = ProcedureHandle<readonly never[]>;
@@ -35,7 +37,7 @@ export function handleFor(
     const given = plain(args);
     const fingerprint = fingerprintOf(given);
     const { step: name, known } = run.items.ask(prefix + stepId);
-    const excess = known ? null : tooMany(run);
+    const excess = known ? null : (tooMany(run) ?? tooLarge(name, given));
     if (excess !== null) return Promise.reject(excess);
     if (known) mustBe(run, known, { kind: 'step', action, fingerprint });
     else run.begin(name, { action, args: given, ...more }, fingerprint);
@@ -51,7 +53,10 @@ export function handleFor(
     sleep: (duration: unknown) => sleep(run, prefix, duration),
     restart: (input: JsonObject) => {
       if (prefix !== '') throw new TypeError('only the procedure itself restarts, not a child');
-      restart(plain(input));
+      const next = plain(input);
+      const excess = isStopped(run.state) ? null : tooLarge('restart', next);
+      if (excess !== null) return Promise.reject(excess);
+      restart(next);
       return never();
     },
   };
@@ -176,6 +181,18 @@ function tooMany(run: ProcedureRun): StepFailed | null {
   });
 }
 
+/** Handed to the engine it would be refused for ever. Runs whose engine took more go on as they began. */
+export function tooLarge(step: string, given: Json): StepFailed | null {
+  const { handedBytesMax } = PROCEDURE_LIMITS;
+  const bytes = bytesOf(given);
+  if (bytes <= handedBytesMax || !patched('handed-bytes')) return null;
+  return new StepFailed(step, 'invalid_arguments', {
+    code: 'payload_too_large',
+    message: `This is ${bytes} bytes as JSON; at most ${handedBytesMax} are taken. Nothing of it was done. Pass a reference instead.`,
+    details: { bytes, limit: handedBytesMax },
+  });
+}
+
 function plain(value: unknown): JsonObject {
   return plainValue(value) as JsonObject;
 }
@@ -185,13 +202,16 @@ export function plainValue(value: unknown): Json {
   return value === undefined ? null : (JSON.parse(JSON.stringify(value)) as Json);
 }
 
+/** Read once: each use of a global costs far more in the workflow's sandbox than what is done with it here. */
+const { imul } = Math;
+
 /** Tells calls of one procedure apart: FNV-1a over the JSON, 2 × 32 bits, with its length. Proves nothing to anybody. */
 function fingerprintOf(value: Json): string {
   const text = JSON.stringify(value);
   let [low, high] = [0x811c9dc5, 0x01000193];
   for (let index = 0; index < text.length; index += 1) {
-    low = Math.imul(low ^ text.charCodeAt(index), 0x01000193) >>> 0;
-    high = Math.imul(high ^ text.charCodeAt(index), 0x85ebca6b) >>> 0;
+    low = imul(low ^ text.charCodeAt(index), 0x01000193) >>> 0;
+    high = imul(high ^ text.charCodeAt(index), 0x85ebca6b) >>> 0;
   }
   return `${text.length}.${low.toString(16)}${high.toString(16)}`;
 }

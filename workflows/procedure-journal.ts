@@ -14,7 +14,7 @@ import type { JournalEntry, NewProcedureEvent, ProcedureEvent } from '../src/tas
 import { noteOf } from '../src/task/notes.ts';
 import { reduceProcedure } from '../src/task/procedure-state.ts';
 import type { ProcedureState } from '../src/task/procedure-state.ts';
-import { CARRIED_CHARS_MAX, EVENTS_KEPT, countWithin } from './journal.ts';
+import { CARRIED_BYTES_MAX, EVENTS_KEPT, countWithin } from './journal.ts';
 import type { HintSinks } from './journal.ts';
 
 export interface ProcedureJournalSnapshot {
@@ -85,7 +85,7 @@ export class ProcedureJournal {
 
   /** The oldest of them, as many as one activity may be given. */
   unaudited(): AuditNote[] {
-    return this.#pending.slice(0, countWithin(this.#pending, CARRIED_CHARS_MAX));
+    return this.#pending.slice(0, countWithin(this.#pending, CARRIED_BYTES_MAX));
   }
 
   audited(notes: readonly AuditNote[]): void {
@@ -95,7 +95,7 @@ export class ProcedureJournal {
 
   snapshot(): ProcedureJournalSnapshot {
     const newestFirst = this.events.toReversed();
-    const events = newestFirst.slice(0, countWithin(newestFirst, CARRIED_CHARS_MAX / 2)).toReversed();
+    const events = newestFirst.slice(0, countWithin(newestFirst, CARRIED_BYTES_MAX / 2)).toReversed();
     return { state: this.state, events, pending: this.unaudited() };
   }
 

@@ -9,13 +9,16 @@
  * 3. Of code that is stopped nothing is told again; without its results the rest is small enough to be undone.
  */
 import { patched } from '@temporalio/workflow';
+import type { Json } from '../src/task/json.ts';
 import { PROCEDURE_LIMITS } from '../src/task/procedure-limits.ts';
 import { isStopped } from '../src/task/procedure-state.ts';
 import type { ProcedureState } from '../src/task/procedure-state.ts';
 import { isHistoryFull, isHistoryLong } from './history.ts';
+import { bytesOf } from './json-bytes.ts';
 import type { ProcedureStep, StepSnapshot } from './procedure-step.ts';
 
 interface Recorded {
+  input: Json;
   state: ProcedureState;
   steps: ReadonlyMap<string, ProcedureStep>;
 }
@@ -27,7 +30,6 @@ const UNDO_WRITES = 2;
 export const isRecordBounded = (): boolean => patched('large-records');
 
 export class ProcedureRecord {
-  readonly #sizes = new WeakMap<object, number>();
   readonly #of: Recorded;
   #hasRefused = false;
 
@@ -47,12 +49,23 @@ export class ProcedureRecord {
 
   /** Whether results must be left behind. */
   isSlim(): boolean {
-    return isStopped(this.#of.state) && this.#wholeBytes() > PROCEDURE_LIMITS.carriedBytesMax;
+    return isStopped(this.#of.state) && !this.#fits(this.#wholeBytes());
   }
 
   #isCarriable(): boolean {
-    if (isStopped(this.#of.state)) return this.#slimBytes() <= PROCEDURE_LIMITS.carriedBytesMax;
-    return !this.#hasRefused && this.#wholeBytes() <= PROCEDURE_LIMITS.carriedBytesMax;
+    const { state } = this.#of;
+    if (!isStopped(state) && this.#hasRefused) return false;
+    const bytes = isStopped(state) ? this.#slimBytes() : this.#wholeBytes();
+    return this.#fits(bytes);
+  }
+
+  /** By itself and beside all else that crosses. Runs whose engine took more in all go on as they began. */
+  #fits(bytes: number): boolean {
+    if (bytes > PROCEDURE_LIMITS.carriedBytesMax) return false;
+    const { input, state } = this.#of;
+    const result = state.phase.kind === 'returned' ? state.phase.result : null;
+    const whole = bytes + bytesOf(input) + bytesOf(result) + bytesOf(state.plan);
+    return whole <= PROCEDURE_LIMITS.bytesAtOnceMax || !patched('input-carried');
   }
 
   #wholeBytes(): number {
@@ -75,16 +88,7 @@ export class ProcedureRecord {
   }
 
   #bytes(parts: readonly unknown[]): number {
-    return parts.reduce<number>((sum, part) => sum + this.#bytesOf(part), 0);
-  }
-
-  #bytesOf(part: unknown): number {
-    if (typeof part !== 'object' || part === null) return bytesIn(part);
-    const known = this.#sizes.get(part);
-    if (known !== undefined) return known;
-    const bytes = bytesIn(part);
-    this.#sizes.set(part, bytes);
-    return bytes;
+    return parts.reduce<number>((sum, part) => sum + bytesOf(part), 0);
   }
 }
 
@@ -107,16 +111,4 @@ function slimState(state: StepSnapshot['journal']['state']): StepSnapshot['journ
   return phase.kind === 'finished' && phase.result !== null
     ? { ...state, phase: { ...phase, result: NOTHING } }
     : state;
-}
-
-/** As JSON in UTF-8. */
-function bytesIn(value: unknown): number {
-  const text = JSON.stringify(value) ?? '';
-  let bytes = text.length;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    // Each half of a surrogate pair is two of its four bytes.
-    if (code > 0x7f) bytes += code > 0x7ff && (code < 0xd800 || code > 0xdfff) ? 2 : 1;
-  }
-  return bytes;
 }

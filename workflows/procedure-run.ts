@@ -11,6 +11,7 @@
  */
 import { allHandlersFinished, condition } from '@temporalio/workflow';
 import type { StepStart } from '../src/task/activity-api.ts';
+import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
@@ -20,6 +21,7 @@ import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
 import { returnedEnd, stoppedEnd, viewOf } from '../src/task/procedure-view.ts';
 import type { AlertDue, TaskState } from '../src/task/state.ts';
 import { outcomeOf, statusOf } from '../src/task/view.ts';
+import { Admission } from './admission.ts';
 import { handOver } from './decisions.ts';
 import { ProcedureInbox } from './procedure-inbox.ts';
 import { ProcedureItems } from './procedure-items.ts';
@@ -40,6 +42,8 @@ export interface ProcedureSnapshot {
 }
 
 export class ProcedureRun {
+  /** What its code is run with. */
+  input: Json = null;
   readonly journal: ProcedureJournal;
   readonly items: ProcedureItems;
   /** Of those that are under way, have an effect, or were begun in this run. */
@@ -48,6 +52,7 @@ export class ProcedureRun {
   readonly #record: ProcedureRecord;
   readonly #terms: Pick<LoopTerms, 'showInInbox' | 'isDue'>;
   readonly #ledger: ProcedureLedger;
+  readonly #admission = new Admission();
   #underWay = 0;
   #defect: { error: unknown } | null = null;
 
@@ -60,7 +65,7 @@ export class ProcedureRun {
     this.#record = new ProcedureRecord(this);
     this.#terms = { showInInbox: this.#inbox.show, isDue: this.isDue };
     for (const [name, step] of Object.entries(carried?.steps ?? {}))
-      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#terms));
+      this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#terms, this.#admission));
     const isHeld = (): boolean => isStopped(this.state) || this.state.interrupted || this.isDue();
     this.items = new ProcedureItems(() => this.state, isHeld, this.fail);
   }
@@ -112,7 +117,13 @@ export class ProcedureRun {
       principal: plan.principal,
       parent: plan.operationId,
     };
-    const begun = new ProcedureStep(step, { start: whole, ordinal }, this.journal, this.#terms);
+    const begun = new ProcedureStep(
+      step,
+      { start: whole, ordinal },
+      this.journal,
+      this.#terms,
+      this.#admission,
+    );
     this.steps.set(step, begun);
     if (interrupted) begun.journal.append({ type: 'interrupted', data: { by: 'procedure' } });
     for (const decision of early) handOver(begun.journal, decision);

@@ -4,6 +4,7 @@ import type { Json } from '../src/task/json.ts';
 import type { ItemOutcome } from '../src/task/procedure-event.ts';
 import type { TaskState } from '../src/task/state.ts';
 import { effectOf } from '../src/task/view.ts';
+import type { Admission } from './admission.ts';
 import { Journal } from './journal.ts';
 import type { JournalSnapshot } from './journal.ts';
 import type { ProcedureJournal } from './procedure-journal.ts';
@@ -30,6 +31,7 @@ export class ProcedureStep {
     begun: StepSnapshot | { start: StepStart; ordinal: number },
     owner: ProcedureJournal,
     terms: Pick<LoopTerms, 'showInInbox' | 'isDue'>,
+    admission: Admission,
   ) {
     this.name = name;
     this.#start = begun.start;
@@ -51,7 +53,7 @@ export class ProcedureStep {
             heard,
           );
     const input = 'journal' in begun ? begun.input : begun.start.args;
-    this.run = new TaskRun(this.journal, input, { step: begun.start });
+    this.run = new TaskRun(this.journal, input, { step: begun.start, admission });
     this.#loop = new TaskLoop(this.journal, this.run, { ...terms, isOver: () => this.isFinished });
   }
 

@@ -13,7 +13,7 @@ import type { Plan } from '../src/task/plan.ts';
 import { PROCEDURE_LIMITS } from '../src/task/procedure-limits.ts';
 import { isStopped } from '../src/task/procedure-state.ts';
 import { refuseMisuse } from './argument.ts';
-import { ChangedCode, failureOf, handleFor, plainValue } from './procedure-handle.ts';
+import { ChangedCode, failureOf, handleFor, plainValue, tooLarge } from './procedure-handle.ts';
 import type { AnyCode } from './procedure-handle.ts';
 import { answerProcedureMessages, requestCancel } from './procedure-messages.ts';
 import { ProcedureRun } from './procedure-run.ts';
@@ -69,14 +69,13 @@ class Pass {
   readonly #run: ProcedureRun;
   readonly #argument: ProcedureArgument;
   readonly #exported: Readonly<Record<string, unknown>>;
-  #input: JsonObject;
   #restartWith: JsonObject | null = null;
 
   constructor(run: ProcedureRun, argument: ProcedureArgument, exported: Readonly<Record<string, unknown>>) {
     this.#run = run;
     this.#argument = argument;
     this.#exported = exported;
-    this.#input = argument.input as JsonObject;
+    run.input = argument.input;
   }
 
   async live(): Promise<TaskOutcome> {
@@ -109,28 +108,34 @@ class Pass {
       journal.append({ type: 'procedure_refused', data });
       return;
     }
-    this.#input = planned.input as JsonObject;
+    this.#run.input = planned.input;
     journal.append({ type: 'procedure_planned', data: { plan: planned.plan, ordinal: planned.ordinal } });
   }
 
   #begin(): void {
     const run = this.#run;
     const { run: code } = codeNamed(this.#exported, run.state.procedure);
-    const input = plainValue(this.#input) as JsonObject;
+    const input = plainValue(run.input) as JsonObject;
     const handle = handleFor(run, '', (next) => (this.#restartWith = next));
     new Promise((resolve) => resolve(code(handle, input)))
       .then(
         (value) => {
-          if (this.#restartWith === null && !isStopped(run.state))
-            run.journal.append({ type: 'procedure_returned', data: { result: plainValue(value) } });
+          if (this.#restartWith !== null || isStopped(run.state)) return;
+          const result = plainValue(value);
+          const excess = tooLarge('result', result);
+          if (excess === null) run.journal.append({ type: 'procedure_returned', data: { result } });
+          else this.#failWith(excess);
         },
         (error: unknown) => {
-          if (isStopped(run.state)) return;
-          run.journal.append({ type: 'procedure_failed', data: failureOf(error) });
-          run.stop('procedure');
+          if (!isStopped(run.state)) this.#failWith(error);
         },
       )
       .catch(run.fail);
+  }
+
+  #failWith(error: unknown): void {
+    this.#run.journal.append({ type: 'procedure_failed', data: failureOf(error) });
+    this.#run.stop('procedure');
   }
 
   /** It returned, asked to be run anew, or goes no further. */
@@ -167,7 +172,7 @@ class Pass {
     run.journal.append({ type: 'procedure_restarted', data: { runs: run.state.restarts + 1 } });
     run.items.forget();
     this.#restartWith = null;
-    this.#input = input;
+    run.input = input;
     this.#begin();
   }
 
@@ -187,7 +192,7 @@ class Pass {
     return continueAsNew<(argument: ProcedureArgument) => Promise<TaskOutcome>>({
       v: 1,
       plan,
-      input: this.#input,
+      input: run.input,
       ordinal,
       carried: run.snapshot(),
     });

@@ -44,10 +44,16 @@ export class TaskLoop {
       if (verdict.do === 'nothing') return 'over';
       if (verdict.do === 'end' && this.#terms.isOver?.(this.#journal)) {
         if (pendingNotes(this.#journal) === 0) return 'over';
-        await this.#run.flushNotes();
+        await (this.#run.admit('flush') ?? this.#run.flushNotes());
         continue;
       }
-      const step = mustFlush(verdict, this.#journal) ? this.#run.flushNotes() : this.#carryOut(verdict);
+      const isFlushing = mustFlush(verdict, this.#journal);
+      const later = this.#run.admit(isFlushing ? 'flush' : verdict.do);
+      if (later !== undefined) {
+        await later;
+        continue;
+      }
+      const step = isFlushing ? this.#run.flushNotes() : this.#carryOut(verdict);
       if (step !== undefined) await step;
     }
   }

@@ -15,8 +15,10 @@ import type { Json } from '../src/task/json.ts';
 import type { HeldLease } from '../src/task/claim.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { AlertDue } from '../src/task/state.ts';
+import { Admission } from './admission.ts';
 import { judgeHeld } from './decisions.ts';
 import type { Journal } from './journal.ts';
+import { bytesOf } from './json-bytes.ts';
 import { askForLease, releaseLease } from './leases.ts';
 import { RemoteWatch } from './remote-watch.ts';
 import {
@@ -36,6 +38,10 @@ type BackoffVerdict = Extract<Verdict, { do: 'backoff' }>;
 type ResolveVerdict = Extract<Verdict, { do: 'resolve' }>;
 type EndVerdict = Extract<Verdict, { do: 'end' }>;
 
+/** Verdicts that schedule an activity, with the input or without. */
+const WITH_INPUT: readonly string[] = ['plan', 'preview', 'attempt', 'rollback'];
+const WITHOUT_INPUT: readonly string[] = ['flush', 'alert', 'close', 'resolve'];
+
 export class TaskRun {
   private readonly journal: Journal;
   private readonly remote: RemoteWatch;
@@ -45,19 +51,39 @@ export class TaskRun {
   editsUnderWay = 0;
   private readonly bare: BareStart | null;
   private readonly step: StepStart | null;
+  readonly admission: Admission;
   private notesLostInARow = 0;
 
-  /** `bare`: planned by its first activity. `step`: of a procedure, planned within its first attempt. */
+  /**
+   * `bare`: planned by its first activity. `step`: of a procedure, planned within its first attempt. `admission`: of the
+   * whole workflow.
+   */
   constructor(
     journal: Journal,
     input: Json,
-    { bare = null, step = null }: { bare?: BareStart | null; step?: StepStart | null } = {},
+    {
+      bare = null,
+      step = null,
+      admission = new Admission(),
+    }: { bare?: BareStart | null; step?: StepStart | null; admission?: Admission } = {},
   ) {
     this.journal = journal;
     this.remote = new RemoteWatch(journal);
     this.input = input;
     this.bare = bare;
     this.step = step;
+    this.admission = admission;
+  }
+
+  /** Undefined: the verdict may be carried out in this workflow task. Otherwise decide again then. */
+  admit(what: Verdict['do'] | 'flush'): Promise<void> | undefined {
+    const hasInput = WITH_INPUT.includes(what);
+    if (!hasInput && !WITHOUT_INPUT.includes(what)) return undefined;
+    const { plan } = this.journal.state;
+    const start = plan === null ? (this.step ?? this.bare) : null;
+    const input = start === null && hasInput ? this.input : null;
+    const parts = [plan, start, input, ...this.journal.unaudited()];
+    return this.admission.ask(parts.reduce<number>((sum, part) => sum + bytesOf(part), 0));
   }
 
   /** Nothing to wait for: undefined. */

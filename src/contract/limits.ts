@@ -35,6 +35,22 @@ export const LIMITS = {
     beyond:
       'its history grows on, up to 36 MiB with what undoing it will write; then the next step is refused before it begins (`procedure_too_large`), and the procedure is rolled back unless its code catches that. `p.restart` begins anew',
   },
+  procedureHandedBytesMax: {
+    value: PROCEDURE_LIMITS.handedBytesMax,
+    unit: 'bytes of JSON in UTF-8',
+    what: 'What a procedure’s code hands over in one piece: a step’s arguments, an approval’s view, what it restarts with or returns',
+    why: 'Temporal refuses payloads above 2 MB, and the procedure would stand still.',
+    beyond:
+      '`payload_too_large`: the call rejects before anything is done, and code that does not catch that fails; a result that large fails the procedure',
+  },
+  procedureBytesAtOnceMax: {
+    value: PROCEDURE_LIMITS.bytesAtOnceMax,
+    unit: 'bytes of JSON in UTF-8',
+    what: 'Requests that a run hands to Temporal at once, such as the arguments of steps begun together; and all that crosses continue-as-new beside its journal',
+    why: 'Temporal refuses messages above 4 MB and payloads above 2 MB.',
+    beyond:
+      'the rest waits a moment, in the order it was asked for; a run that can’t continue as new goes on',
+  },
   stepIdLengthMax: {
     value: PROCEDURE_LIMITS.stepIdLengthMax,
     unit: 'characters of `A-Z a-z 0-9 _ . -`',

@@ -64,8 +64,11 @@ async function openSqlite(): Promise<Place> {
     },
     raw: (sql) => Promise.resolve().then(() => runSqlite(file, sql)),
     close: async () => {
-      for (const each of opened) await each.close();
-      rmSync(folder, { recursive: true, force: true });
+      try {
+        for (const each of opened) await each.close();
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   };
 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findTemporal } from '../../src/embedded/index.ts';
 import { addSearchAttribute } from '../../worker/index.ts';
 import { attention, committed, notYet, rateLimited, released } from '../support/outcomes.ts';
+import { decision, ruleOf } from '../support/approvals.ts';
 import type { TaskEvent } from '../../src/task/event.ts';
 import type { OperationOutcome } from '../../src/task/outcome.ts';
 import { WorkflowStage, eventsOf, isInPhase, planned, stateWhen } from '../support/workflow-stage.ts';
@@ -95,6 +96,24 @@ test('an answer among thousands of messages, all heard by a new worker at once, 
   const shown = (await handle.describe()).typedSearchAttributes.getAll().map(({ key }) => key.name);
   expect(shown.filter((name) => name.startsWith('Holdfast'))).toEqual([]);
 }, 180_000);
+
+test('ten edits of 700 KB, all heard by a new worker at once, are each checked, and the approval after them counts [S4.2][case 14]', async () => {
+  const refused = { kind: 'refused' as const, message: 'no' };
+  const played = await stage.start(planned({ approval: ruleOf({}) }), {
+    attempt: [committed],
+    edit: Array<typeof refused>(10).fill(refused),
+  });
+  const { handle, scripted } = played;
+  await stateWhen(handle, isInPhase('awaiting_approval'));
+  await stage.stopWorker();
+  for (let sent = 0; sent < 10; sent += 1)
+    await handle.signal('edit', decision({ kind: 'edit', arguments: { sku: '語'.repeat(233_000), sent } }));
+  await stage.startWorker();
+  while (scripted.names.filter((name) => name === 'planEdit').length < 10) await delay(50);
+  await handle.signal('approve', decision({ kind: 'approve' }));
+  expect((await handle.result()).status).toBe('completed');
+  expect(scripted.unscripted).toEqual([]);
+}, 60_000);
 
 describe('on a server without the search attributes', () => {
   test('a task that needs a person stands still at that point, loses nothing, and goes on by itself once they are registered [S3.5]', async () => {

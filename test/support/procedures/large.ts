@@ -30,3 +30,47 @@ export const heap = procedure<Actions, { parts: number; characters: number }>(
     return { parts };
   },
 );
+
+/** Takes much at once: of itself, or each time in a child of its own. */
+const fanned = procedure<Actions, { name: string; padding: string; fail: boolean }>(
+  'fanned',
+  async (p, { name, padding, fail }) => {
+    await p.step('part', 'fetch_part', { name, padding });
+    if (fail) throw new Error('it was in vain');
+    return { name };
+  },
+);
+export const fan = procedure<
+  Actions,
+  { parts: number; characters: number; inChildren: boolean; fail: boolean }
+>('fan', async (p, { parts, characters, inChildren, fail }) => {
+  const padding = 'x'.repeat(characters);
+  const all = Array.from({ length: parts }, (_, index) => {
+    const args = { name: `part ${index + 1}`, padding };
+    if (!inChildren) return p.step(`part-${index + 1}`, 'fetch_part', args);
+    return p.child(`child-${index + 1}`, fanned, { ...args, fail }).catch(() => null);
+  });
+  await Promise.all(all);
+  return { parts };
+});
+
+/** More than the engine takes in one payload, at each place where the code may hand it something. */
+export const excess = procedure<Actions, { at: string; text?: string }>('excess', async (p, { at }) => {
+  const text = 'ö'.repeat(1_500_000);
+  const part = { name: 'part 1', padding: at === 'step' || at === 'decide' ? text : 'x' };
+  if (at === 'decide') await p.decide('choice', 'weigh', part);
+  await p.step('part', 'fetch_part', part);
+  if (at === 'approve') await p.approve('home', { view: { text }, roles: ['boss'], expiresIn: '1h' });
+  if (at === 'restart') return p.restart({ at: 'nowhere', text });
+  return at === 'return' ? { text } : { at };
+});
+
+/** Its record may cross continue-as-new, and so may its input, but not the two together. */
+export const laden = procedure<Actions, { text: string; characters: number }>(
+  'laden',
+  async (p, { text, characters }) => {
+    await p.step('part', 'fetch_part', { name: 'part 1', padding: 'x'.repeat(characters) });
+    await p.approve('home', { view: {}, roles: ['boss'], expiresIn: '1h' });
+    return { characters: text.length };
+  },
+);
