@@ -5,7 +5,7 @@ import { canonicalText, inexactArguments, tryExactJson } from './canonical.ts';
 import type { ActionContract } from './define-action.ts';
 import { HoldfastError } from './error.ts';
 import { LIMITS } from './limits.ts';
-import { childPointer, isUnder, pointerOf } from './pointer.ts';
+import { isUnder, pointerOf, toldPointer } from './pointer.ts';
 import { scrub, sensitiveTexts } from './redact.ts';
 import { cut } from './text.ts';
 
@@ -70,14 +70,13 @@ function parse(schema: z.ZodType, value: Json) {
  * Where an own key `__proto__` was left out by the schema, as zod's records and loose objects do without a word: it is
  * data (S1.4), and what nobody would look at is refused.
  */
-function droppedPrototypeKey(sent: Json, input: Json | undefined, path = ''): string | null {
+function droppedPrototypeKey(sent: Json, input: Json | undefined): string | null {
   if (typeof sent !== 'object' || sent === null || typeof input !== 'object' || input === null) return null;
   for (const [key, value] of Object.entries(sent)) {
-    const at = childPointer(path, key);
     const kept = Object.getOwnPropertyDescriptor(input, key)?.value as Json | undefined;
-    if (kept === undefined && key === PROTOTYPE_KEY) return at;
-    const below = droppedPrototypeKey(value, kept, at);
-    if (below !== null) return below;
+    if (kept === undefined && key === PROTOTYPE_KEY) return pointerOf([key]);
+    const below = droppedPrototypeKey(value, kept);
+    if (below !== null) return pointerOf([key]) + below;
   }
   return null;
 }
@@ -85,7 +84,7 @@ function droppedPrototypeKey(sent: Json, input: Json | undefined, path = ''): st
 const PROTOTYPE_KEY = '__proto__';
 
 const prototypeKeyIssue = (path: string): ValueIssue => ({
-  path,
+  path: toldPointer(path),
   message: `the contract’s schema can not keep a key named ${PROTOTYPE_KEY}`,
   expected: 'another key',
 });
@@ -127,8 +126,9 @@ function invalidArguments(contract: ActionContract, issues: ValueIssue[]): Holdf
 function describeIssues(error: z.ZodError, value: Json, sensitive: readonly string[]): ValueIssue[] {
   const secrets = sensitiveTexts(value, sensitive);
   return error.issues.slice(0, LIMITS.issuesMax.value).map((issue) => {
-    const path = pointerOf(issue.path);
-    if (sensitive.some((pattern) => isUnder(path, pattern))) {
+    const pointer = pointerOf(issue.path);
+    const path = toldPointer(pointer);
+    if (sensitive.some((pattern) => isUnder(pointer, pattern))) {
       return {
         path,
         message: 'does not fit the contract (sensitive field)',

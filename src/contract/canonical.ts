@@ -9,7 +9,7 @@ import canonicalize from 'canonicalize';
 import type { Json, JsonObject } from '../task/json.ts';
 import { HoldfastError } from './error.ts';
 import { LIMITS } from './limits.ts';
-import { childPointer } from './pointer.ts';
+import { childPointer, toldPointer } from './pointer.ts';
 import { hasLoneSurrogate } from './text.ts';
 
 /** Why one value can't be kept exactly. `path` is a JSON pointer; neither field repeats the value. */
@@ -28,7 +28,7 @@ class Inexact extends Error {
 }
 
 const refuse = (path: string, message: string, expected: string): never => {
-  throw new Inexact({ path, message, expected });
+  throw new Inexact({ path: toldPointer(path), message, expected });
 };
 
 /** The first reason why `value` is no exact JSON, or its detached copy. Never throws, except through a Proxy or getter of a hostile value. */
@@ -65,11 +65,12 @@ export function canonicalText(value: Json): string {
   return text;
 }
 
-export function inexactArguments(issues: InexactValue[]): HoldfastError {
+export function inexactArguments(given: InexactValue[]): HoldfastError {
+  const issues = given.map((issue) => ({ ...issue, path: toldPointer(issue.path) }));
   const first = issues[0];
   const where = first?.path === '' ? 'The arguments' : `The value at ${first?.path}`;
   return new HoldfastError('invalid_arguments', `${where} can not be kept exactly: ${first?.message}.`, {
-    details: { issues: issues.map((issue) => ({ ...issue })) },
+    details: { issues },
   });
 }
 

@@ -121,6 +121,13 @@ export const LIMITS = {
     why: 'Each is a round trip of the same call; clients follow no more than ten.',
     beyond: '`invalid_contract`',
   },
+  toldPathMax: {
+    value: 500,
+    unit: 'characters',
+    what: 'A JSON pointer named in an error',
+    why: 'Keys may be as long as the arguments: twenty pointers through such a key are many times what was sent.',
+    beyond: 'it is cut',
+  },
   issuesMax: {
     value: 20,
     unit: 'entries',

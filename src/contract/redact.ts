@@ -7,7 +7,7 @@ import type { Json } from '../task/json.ts';
 import { canonicalText } from './canonical.ts';
 import { lengthPrefixed } from './ids.ts';
 import { LIMITS } from './limits.ts';
-import { childPointer } from './pointer.ts';
+import { childPointer, toldPointer } from './pointer.ts';
 
 export const REDACTED = '[redacted]';
 
@@ -72,7 +72,8 @@ export function differingPaths(a: Json, b: Json): string[] {
 function collect(a: Json | undefined, b: Json | undefined, pointer: string, paths: string[]): void {
   if (paths.length >= LIMITS.issuesMax.value) return;
   if (!isContainer(a) || !isContainer(b) || Array.isArray(a) !== Array.isArray(b)) {
-    if (a === undefined || b === undefined || canonicalText(a) !== canonicalText(b)) paths.push(pointer);
+    if (a === undefined || b === undefined || canonicalText(a) !== canonicalText(b))
+      paths.push(toldPointer(pointer));
     return;
   }
   const [left, right] = [membersOf(a), membersOf(b)];

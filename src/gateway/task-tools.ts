@@ -4,6 +4,7 @@ import * as z from 'zod';
 import type { DecisionAnswer, TaskAnswer } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { pointerOf } from '../contract/pointer.ts';
+import { cut } from '../contract/text.ts';
 import { EFFECT_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
@@ -216,7 +217,10 @@ function decisionResult(
 function parse<T>(schema: z.ZodType<T>, args: JsonObject): T {
   const parsed = schema.safeParse(args);
   if (parsed.success) return parsed.data;
-  throw misfit(parsed.error.issues.map(({ path, message }) => ({ path: pointerOf(path), message })));
+  // An unknown key is quoted by the message, however long it is.
+  throw misfit(
+    parsed.error.issues.map(({ path, message }) => ({ path: pointerOf(path), message: cut(message, 300) })),
+  );
 }
 
 function misfit(issues: { path: string; message: string }[]): HoldfastError {

@@ -13,6 +13,7 @@ import { planOperation } from '../../src/contract/plan-operation.ts';
 import type { PlanRequest } from '../../src/contract/plan-operation.ts';
 import { deriveHashKey, differingPaths } from '../../src/contract/redact.ts';
 import { sensitive } from '../../src/contract/sensitive.ts';
+import type { Json } from '../../src/task/json.ts';
 import type { Reservation } from '../../src/ledger/ledger.ts';
 
 const input = z.object({
@@ -276,6 +277,22 @@ describe('arguments', () => {
   test('can not change the schema’s idea of them through __proto__ [S1.4]', () => {
     const args: unknown = JSON.parse('{"amount":1,"__proto__":{"to":"evil"}}');
     expect(refusal(() => plan(args)).code).toBe('invalid_arguments');
+  });
+
+  test('are named by pointers that stay short, however long a key is [S1.4]', () => {
+    const long = 'k'.repeat(100_000);
+    const of = (member: unknown) => ({ labels: { [long]: member } });
+    const action = actionOf({
+      input: z.object({ labels: z.record(z.string(), z.record(z.string(), z.int())) }),
+    });
+    const members = (value: unknown) => Object.fromEntries(['a', 'b', 'c', 'd'].map((key) => [key, value]));
+    for (const wrong of ['x', Number.NaN])
+      expect(
+        JSON.stringify(refusal(() => plan(of(members(wrong)), {}, action)).toJSON()).length,
+      ).toBeLessThan(10_000);
+    const paths = differingPaths(of(members(1)) as Json, of(members(2)) as Json);
+    expect(paths).toHaveLength(4);
+    expect(paths.every((path) => path.startsWith('/labels/kkk') && path.length <= 500)).toBe(true);
   });
 
   test.each([
