@@ -41,14 +41,15 @@ export class RemoteWatch {
     this.#journal = journal;
   }
 
-  /** Until something was told, or the history has grown long. */
-  async follow(attempt: number): Promise<void> {
+  /** Until something was told, the history has grown long, or the clock reads `until`. */
+  async follow(attempt: number, until: number | null): Promise<void> {
     if (!(await this.#begin(attempt))) return;
     const phase = this.#phase(attempt);
     if (phase === null || !(await this.#handOn(phase))) return;
     const { seq } = this.#journal.state;
     const isOver = (): boolean => this.#journal.state.seq !== seq || isHistoryLong();
-    if (await condition(isOver, ATTEND_MS)) return;
+    const leftMs = until === null ? Infinity : Math.max(1, until - Date.now());
+    if ((await condition(isOver, Math.min(leftMs, ATTEND_MS))) || leftMs <= ATTEND_MS) return;
     await this.#signal(attempt, attendRemoteSignal);
   }
 

@@ -60,7 +60,7 @@ export class TaskLoop {
 
   /** Nothing to wait for: undefined. */
   #carryOut(verdict: Exclude<Verdict, { do: 'nothing' }>): Promise<void> | undefined {
-    if (!isAside(verdict)) this.#terms.showInInbox(this.#journal, isPersonAwaited(verdict));
+    if (!isAside(verdict, this.#journal)) this.#terms.showInInbox(this.#journal, isPersonAwaited(verdict));
     return verdict.do === 'wait'
       ? waitUntil(this.#journal, verdict.until, this.#isDue)
       : this.#run.carryOut(verdict);
@@ -71,8 +71,12 @@ function isPersonAwaited(verdict: Verdict): boolean {
   return (verdict.do === 'wait' || verdict.do === 'supervise') && verdict.person;
 }
 
-/** What is done while the same approval stays open: a reminder is no reason to leave the inbox and to enter it again. */
-function isAside(verdict: Verdict): boolean {
+/**
+ * What is done while the same approval, or the same question of another server, stays open: a reminder or a renewal is no
+ * reason to leave the inbox and to enter it again.
+ */
+function isAside(verdict: Verdict, { state }: Journal): boolean {
+  if (verdict.do === 'lease') return state.phase.kind === 'remote';
   if (verdict.do === 'alert' || verdict.do === 'judge_held') return true;
   if (verdict.do !== 'append') return false;
   if (verdict.event.type === 'approval_expiring') return true;

@@ -120,7 +120,7 @@ export class TaskRun {
         this.end(verdict);
         return undefined;
       case 'supervise':
-        return this.remote.follow(verdict.attempt);
+        return this.remote.follow(verdict.attempt, verdict.until);
       case 'cancel_remote':
         return this.remote.cancel(verdict.attempt);
       case 'await':

@@ -8,7 +8,8 @@
  * 3. One step at a time: while one is working the verdict is to wait for it.
  * 4. Whatever repeats without an end in sight waits between two turns.
  * 5. While interrupted nothing begins that could change the world (S7.2); closing and finding out go on.
- * 6. Where the plan names a resource, no attempt or rollback begins without its lease (held-lease.ts).
+ * 6. Where the plan names a resource, no attempt or rollback begins without its lease, and none is left to run out
+ *    while another server works (held-lease.ts).
  * 7. Where the plan asks for a person, no execution begins before one said so (S4.1).
  */
 import { callIdOf, expiryOf, isExecutionAllowed, warningDueAt } from './approval.ts';
@@ -16,7 +17,7 @@ import type { DecisionMessage } from './approval.ts';
 import type { AttemptPurpose, AttentionAbout, NewEvent, Resolution, RollbackReason, Step } from './event.ts';
 import { endedWith, resolvedEnd } from './ends.ts';
 import type { Failure } from './failure.ts';
-import { leaseBefore, letGo } from './held-lease.ts';
+import { leaseBefore, leaseMeanwhile, letGo } from './held-lease.ts';
 import type { LeaseVerdict } from './held-lease.ts';
 import type { StoredResult, TaskEnd } from './outcome.ts';
 import { isExecution, isOver } from './phase.ts';
@@ -50,8 +51,8 @@ export type Verdict =
   | LeaseVerdict
   /** Until the clock reads `until` (null: no timer) or the state changes. `person`: only a person can move it on. */
   | { do: 'wait'; until: number | null; person: boolean }
-  /** Another server goes on with it: watch that, until the state changes. `person`: it asks for one. */
-  | { do: 'supervise'; attempt: number; person: boolean }
+  /** Another server goes on with it: watch that, until the state changes or then. `person`: it asks for one. */
+  | { do: 'supervise'; attempt: number; until: number | null; person: boolean }
   /** Hand the cancel on to it (S7.4). */
   | { do: 'cancel_remote'; attempt: number }
   /** An activity is running: wait for it; `abort` it first where a cancel asks and the contract allows. */
@@ -90,7 +91,7 @@ export function decide(state: TaskState, now: number): Verdict {
         ? { do: 'wait', until: phase.nextAt, person: false }
         : attempt(state, 'settle', now);
     case 'remote':
-      return whileRemote(state, phase);
+      return whileRemote(state, phase, now);
     case 'ready':
       return deadlineEvent(state, phase.step, now) ?? whenReady(state, phase.step, phase.notBefore, now);
     case 'retry_due':
@@ -200,10 +201,12 @@ function whenAwaited(
 }
 
 /** The request is under way: no deadline ends it, and how a cancel ends is read from the remote task (S7.4). */
-function whileRemote(state: TaskState, phase: RemotePhase): Verdict {
+function whileRemote(state: TaskState, phase: RemotePhase, now: number): Verdict {
   const { attempt } = phase;
   if (state.cancelRequested && !phase.cancelPassed) return { do: 'cancel_remote', attempt };
-  return { do: 'supervise', attempt, person: openRequests(state).length > 0 };
+  const lease = leaseMeanwhile(state, now);
+  if (lease !== null && typeof lease === 'object') return lease;
+  return { do: 'supervise', attempt, until: lease, person: openRequests(state).length > 0 };
 }
 
 /** S5.3: when people are to be alerted that the task is not over; null when they were, or nothing was promised. */

@@ -7,6 +7,8 @@
  *    out. A worker that outlives it all the same is too late by its fence.
  * 2. A grant under which an attempt may still be at work is never renewed: the next one has a new fence.
  * 3. Nothing is held, or waited for, while a person is waited for, or once the task is over.
+ * 4. While another server goes on with an attempt its lease is renewed, whatever that server asks for: the effect is not
+ *    over. A renewal of then counts for no attempt: the next one asks again.
  */
 import type { EventData, TaskEvent } from './event.ts';
 import type { LeaseGrant } from './lease.ts';
@@ -21,7 +23,7 @@ export interface TaskLease {
   /** How many were made; the newest is the one that counts. */
   requests: number;
   waiting: { since: number; asks: number; askAgainAt: number } | null;
-  /** `fresh`: for the attempt that comes next; `used`: renewed for another; `outrun`: an attempt under it may still be at work. */
+  /** `fresh`: for the attempt that comes next; `used`: for one before, or renewed while another server works; `outrun`: an attempt under it may still be at work. */
   held: { fence: number; until: number; use: 'fresh' | 'used' | 'outrun' } | null;
   /** The newest fence that the ledger told of; the next is higher. */
   above: number;
@@ -61,6 +63,24 @@ export function leaseBefore(
   };
 }
 
+/**
+ * While another server works under it: renewed once a third has passed, so that two more tries are left. One that ran out
+ * all the same (no worker was there) is asked for as by any other. A time: until when nothing is due.
+ */
+export function leaseMeanwhile(
+  { plan, lease }: Leased,
+  now: number,
+): Extract<LeaseVerdict, { do: 'lease' }> | number | null {
+  if (plan?.lease == null || lease === undefined) return null;
+  const { waiting, held, requests } = lease;
+  if (waiting !== null)
+    return now < waiting.askAgainAt ? waiting.askAgainAt : { do: 'lease', request: requests, holding: null };
+  if (held === null || now >= held.until) return { do: 'lease', request: requests + 1, holding: null };
+  const renewAt = held.until - Math.floor((plan.lease.leaseMs * 2) / 3);
+  if (now < renewAt) return renewAt;
+  return { do: 'lease', request: requests + 1, holding: held.use === 'outrun' ? null : held.fence };
+}
+
 /** When nothing of the task is under way, or will be before a person said so; null when nothing is held. */
 export function letGo({ lease }: Leased): LeaseVerdict | null {
   if (lease === undefined || (lease.held === null && lease.waiting === null)) return null;
@@ -69,8 +89,8 @@ export function letGo({ lease }: Leased): LeaseVerdict | null {
 }
 
 /** The resource that is waited for, for people; null when none is. */
-export const waitsFor = ({ lease }: Leased): string | null =>
-  lease?.waiting == null ? null : lease.resource;
+export const waitsFor = ({ lease, phase }: Pick<TaskState, 'lease' | 'phase'>): string | null =>
+  lease?.waiting == null || phase.kind === 'remote' ? null : lease.resource;
 
 /** What an attempt is given; undefined where its plan names no resource. */
 export function heldLease({ lease }: Leased, plan: Plan): HeldLease | undefined {
@@ -116,7 +136,8 @@ export function afterLeaseGranted(state: TaskState, grant: EventData['lease_gran
   const { lease } = state;
   if (lease === undefined || judgeGrant(state, grant) !== 'awaited') return {};
   const { fence, until } = grant;
-  return { lease: { ...lease, waiting: null, held: { fence, until, use: 'fresh' } } };
+  const use = state.phase.kind === 'remote' ? 'used' : 'fresh';
+  return { lease: { ...lease, waiting: null, held: { fence, until, use } } };
 }
 
 export function afterLeaseReleased({ lease }: TaskState): Change | object {
