@@ -7,7 +7,9 @@
  * Invariants:
  * 1. One control call at a time: a poll under way is stopped before a cancel or an answer goes out.
  * 2. A cancel asked for again changes nothing; an answer is sent again only while the remote still asks for its key.
- * 3. Failures are told and never end the watch. It ends when the remote task did, or the parent is gone.
+ * 3. What it was told, what it still has to hand on, and how its last call went cross continue-as-new, which comes after the
+ *    pause: a new run makes no call earlier than the old one would have.
+ * 4. Failures are told and never end the watch. It ends when the remote task did, or the parent is gone.
  */
 import {
   ActivityCancellationType,
@@ -44,6 +46,10 @@ interface Carried {
   isCancelSent: boolean;
   answers: JsonObject;
   told: string | null;
+  /** The newest call, where it failed: it is looked first before it is made again. */
+  failed: Call | null;
+  /** Calls in a row of which nothing came. */
+  fruitless: number;
 }
 
 type Facts = Extract<RemoteCallAnswer, { kind: 'facts' }>;
@@ -79,16 +85,12 @@ class Watch {
   readonly #argument: RemoteTaskArgument;
   readonly #state: Carried;
   #wishes = 0;
-  /** Calls in a row of which nothing came. */
-  #fruitless = 0;
-  /** The newest call, where it failed: it is looked first before it is made again. */
-  #failed: Call | null = null;
   #toldAt = 0;
 
   constructor(argument: RemoteTaskArgument) {
     this.#argument = argument;
     const nothing = { isCancelAsked: false, isCancelSent: false, answers: {}, told: null };
-    this.#state = argument.carried ?? nothing;
+    this.#state = argument.carried ?? { ...nothing, failed: null, fruitless: 0 };
   }
 
   askCancel(): void {
@@ -111,15 +113,15 @@ class Watch {
       if (answer?.kind === 'facts') {
         if (!(await this.#heed(call, answer)) || answer.isEnded) return;
       }
-      if (isHistoryLong()) await this.#startAfresh();
       await this.#rest(this.#pauseMs(answer), wishes);
+      if (isHistoryLong()) await this.#startAfresh();
     }
   }
 
   #next(): Call {
-    const { isCancelAsked, isCancelSent, answers } = this.#state;
-    if (isCancelAsked && !isCancelSent && this.#failed !== 'cancel') return 'cancel';
-    return Object.keys(answers).length > 0 && this.#failed !== 'answer' ? 'answer' : 'poll';
+    const { isCancelAsked, isCancelSent, answers, failed } = this.#state;
+    if (isCancelAsked && !isCancelSent && failed !== 'cancel') return 'cancel';
+    return Object.keys(answers).length > 0 && failed !== 'answer' ? 'answer' : 'poll';
   }
 
   /** Null: its worker was lost, or has no ledger. */
@@ -157,7 +159,7 @@ class Watch {
   /** False: there is nobody to tell any more. */
   async #heed(call: Call, facts: Facts): Promise<boolean> {
     const state = this.#state;
-    this.#failed = facts.failures > 0 && !facts.isEnded ? call : null;
+    state.failed = facts.failures > 0 && !facts.isEnded ? call : null;
     state.isCancelSent ||= facts.isCancelSent;
     const open = facts.seen?.kind === 'input_required' ? (facts.seen.requests ?? {}) : {};
     // Taken, whatever came of the call: the ledger has it, or the remote asks for it no more.
@@ -186,22 +188,22 @@ class Watch {
 
   #pauseMs(answer: RemoteCallAnswer | null): number {
     if (answer?.kind === 'facts') {
-      this.#fruitless = 0;
+      this.#state.fruitless = 0;
       return answer.dueInMs;
     }
     if (answer?.kind === 'wait') {
       if (answer.why === 'superseded') this.#state.isCancelAsked = true;
       if (answer.why === 'busy' || answer.why === 'not_due') return answer.waitMs;
     }
-    const grownMs = PAUSE_INITIAL_MS * 2 ** Math.min(this.#fruitless, 10);
-    this.#fruitless += 1;
+    const grownMs = PAUSE_INITIAL_MS * 2 ** Math.min(this.#state.fruitless, 10);
+    this.#state.fruitless += 1;
     return Math.min(grownMs, PAUSE_MAXIMUM_MS);
   }
 
   async #rest(ms: number, wishes: number): Promise<void> {
     // A poll that was stopped for a wish gives way to it at once.
-    if (this.#wishes !== wishes && this.#fruitless <= 1) return;
-    if (ms > 0 && this.#fruitless > 0) await sleep(ms);
+    if (this.#wishes !== wishes && this.#state.fruitless <= 1) return;
+    if (ms > 0 && this.#state.fruitless > 0) await sleep(ms);
     else if (ms > 0) await condition(() => this.#wishes !== wishes, ms);
   }
 
