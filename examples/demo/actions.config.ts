@@ -5,8 +5,10 @@ import { warehouseReservation } from '../inventory/warehouse-handlers.ts';
 import { charge } from '../provider/handlers.ts';
 import { transfer } from '../transfer/handlers.ts';
 import { migrateTransfer } from '../transfer/tables.ts';
+import { filesystemServer } from './filesystem.ts';
 
 export default defineConfig({
   actions: [warehouseReservation, transfer, charge, post],
   setup: migrateTransfer,
+  ...filesystemServer(),
 });

@@ -3,10 +3,13 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/task/json.ts';
 import { LyingControl } from '../support/lying-upstream-control.ts';
 import type { LyingFault } from '../support/lying-upstream-control.ts';
+import { entryOf } from '../support/upstream-real-packages.ts';
 import { UpstreamStage } from '../support/upstream-real-stage.ts';
 
 const CONFIG = fileURLToPath(new URL('../support/upstream-real.config.ts', import.meta.url));
@@ -46,6 +49,44 @@ const counting = (server: keyof typeof lying, tool: string) => {
   const before = lying[server].calls(tool).length;
   return () => lying[server].calls(tool).length - before;
 };
+
+describe('what clients are offered', () => {
+  test('the schemas and words of the servers, byte for byte, and not what is hidden [M8.1] [M8.2]', async () => {
+    const client = new Client({ name: 'direct', version: '1' });
+    await client.connect(
+      new StdioClientTransport({
+        command: process.execPath,
+        args: [entryOf('@modelcontextprotocol/server-filesystem'), root],
+        stderr: 'ignore',
+      }),
+    );
+    const own = (await client.listTools()).tools;
+    await client.close();
+    const { tools } = await stage.client.listTools();
+    for (const { name, inputSchema, description } of own) {
+      const offered = tools.find((tool) => tool.name === `files__${name}`);
+      expect(JSON.stringify(offered?.inputSchema), name).toBe(JSON.stringify(inputSchema));
+      expect(offered?.description, name).toContain(description);
+    }
+    const names = tools.map(({ name }) => name);
+    expect(names).toContain('everything__get-sum');
+    expect(names).not.toContain('everything__get-env');
+    expect(names.every((name) => /^[A-Za-z0-9_-]{1,64}$/.test(name))).toBe(true);
+  });
+
+  test('what only reads passes through, and its failure is its own', async () => {
+    writeFileSync(at('read.txt'), 'as it is');
+    expect(await stage.call('files__read_text_file', { path: at('read.txt') })).toMatchObject({
+      isError: false,
+      structured: { content: 'as it is' },
+    });
+    expect(await stage.call('files__read_text_file', { path: at('nowhere.txt') })).toMatchObject({
+      isError: true,
+      text: expect.stringMatching(/ENOENT/),
+    });
+    expect((await stage.call('everything__get-sum', { a: 1, b: 2 })).text).toContain('3');
+  });
+});
 
 /** Where the effect can be lost from sight, and how often the server is then asked for it in all. */
 const WINDOWS: { name: string; fault: LyingFault; kills: boolean; calls: number }[] = [
@@ -239,4 +280,23 @@ test('a tool that nobody configured is never sent twice: after a lost answer a p
   const again = await stage.call('memory__delete_relations', { relations: [relation] }, { key: 'unknown' });
   expect(again.task).toMatchObject({ status: 'needs_attention', taskId: answer.task.taskId });
   expect(called()).toBe(1);
+});
+
+test('a cancelled read reaches its own server under the server’s own id [M8.3] [case 33]', async () => {
+  const abort = new AbortController();
+  const kept = lying.files.next('search_files', { kind: 'keeps the answer' });
+  const calling = stage.call(
+    'files__search_files',
+    { path: root, pattern: '**/*.txt' },
+    { signal: abort.signal },
+  );
+  await kept.met();
+  const [id] = lying.files.calls('search_files').map((call) => call.id);
+  abort.abort();
+  await expect(calling).rejects.toThrow();
+  const cancelled = (server: keyof typeof lying) =>
+    lying[server].seen().flatMap((seen) => (seen.event === 'cancelled' ? [seen.id] : []));
+  await expect.poll(() => cancelled('files'), { timeout: 10_000 }).toContain(id);
+  expect([...cancelled('memory'), ...cancelled('everything')]).toEqual([]);
+  kept.open();
 });

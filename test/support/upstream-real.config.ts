@@ -3,10 +3,15 @@ import everything from '../../examples/upstream/everything/holdfast.config.ts';
 import filesystem from '../../examples/upstream/filesystem/holdfast.config.ts';
 import memory from '../../examples/upstream/memory/holdfast.config.ts';
 import { defineConfig } from '../../src/index.ts';
-import { actionsBehind } from './upstream-real-actions.ts';
 import { behindWrapper } from './upstream-real-wrapped.ts';
 
 const folder = process.env['UPSTREAM_FOLDER'] ?? '';
-const upstreams = [filesystem, memory, everything].map((config) => behindWrapper(config, folder));
 
-export default defineConfig({ actions: await actionsBehind(Object.assign({}, ...upstreams), folder) });
+export default defineConfig({
+  actions: [],
+  upstreams: {
+    ...behindWrapper(filesystem, folder),
+    ...behindWrapper(memory, folder),
+    ...behindWrapper(everything, folder),
+  },
+});

@@ -9,6 +9,7 @@ import { bothSidesOfARace, overloadedBuffer } from './stream-chapters.ts';
 import type { Stage } from './stage.ts';
 import { callTool } from './tool-call.ts';
 import { until } from './until.ts';
+import { somebodyElsesServer } from './upstream-chapter.ts';
 
 const RESERVATION = { sku: 'widget', quantity: 3 };
 
@@ -196,6 +197,7 @@ export const CHAPTERS: readonly Chapter[] = [
   bothSidesOfARace,
   overloadedBuffer,
   sagaUndone,
+  somebodyElsesServer,
   rehearsed,
   auditHolds,
 ];

@@ -2,7 +2,7 @@
  * The demo's stage: a Temporal server, a gateway, workers and two services outside, each a process of its own, and an MCP
  * client that calls over HTTP. Everything lives in a temporary folder and is gone afterwards.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -31,6 +31,8 @@ export interface Stage {
   /** For the people who decide: not the connection that asked. */
   decisions: Pick<HoldfastClient, 'decide'>;
   freight: OutsideService;
+  /** Where the filesystem server works (examples/demo/filesystem.ts). */
+  files: string;
   /** With `procedures` it has their code too, which takes some seconds to bundle. */
   startWorker(config?: 'actions' | 'procedures'): Promise<DemoChild>;
   /** For this process, not for the worker: one that keeps its promise, and one that does not. */
@@ -77,13 +79,12 @@ async function build(
     log: say,
   });
   closers.push(() => temporalServer.stop());
-  const log = join(folder, 'processes.log');
   const child = async (
     script: string,
     args: readonly string[],
     env: NodeJS.ProcessEnv,
   ): Promise<DemoChild> => {
-    const started = await startChild(script, args, env, log);
+    const started = await startChild(script, args, env, join(folder, 'processes.log'));
     closers.push(() => started.kill());
     return started;
   };
@@ -120,6 +121,7 @@ async function build(
     chat: outside(env.HOLDFAST_CHAT_URL),
     decisions: holdfast.client,
     freight: outside(env.HOLDFAST_FREIGHT_URL),
+    files: env.HOLDFAST_DEMO_FILES,
     startWorker: (config = 'actions') => child(MAIN, ['worker'], configured(env, CONFIG_OF[config])),
     rehearsedActions: () => rehearsedActions(env),
     close,
@@ -137,10 +139,13 @@ const configured = (env: NodeJS.ProcessEnv, name: string): NodeJS.ProcessEnv => 
 const ledgerFileOf = (folder: string): string => join(folder, 'ledger.db');
 
 function settingsOf(folder: string, { address, namespace }: { address: string; namespace: string }) {
+  const files = join(folder, 'files');
+  mkdirSync(join(files, 'root'), { recursive: true });
   return {
     ...process.env,
     HOLDFAST_CONFIG: join(EXAMPLES, 'demo', `holdfast.config.${EXTENSION}`),
     HOLDFAST_STATE_DIR: folder,
+    HOLDFAST_DEMO_FILES: files,
     HOLDFAST_DATABASE_URL: `sqlite:${ledgerFileOf(folder)}`,
     HOLDFAST_PORT: '0',
     HOLDFAST_LOG_LEVEL: 'warn',

@@ -27,11 +27,12 @@ export async function callTool(
   client: Client,
   name: string,
   args: JsonObject,
-  options: { signal?: AbortSignal } = {},
+  { signal, meta }: { signal?: AbortSignal; meta?: Record<string, string> } = {},
 ): Promise<ToolAnswer> {
-  const answer = await client.callTool({ name, arguments: args }, options);
-  const { _meta: meta, content, structuredContent } = answer;
-  const task = taskSchema.safeParse(meta?.[TASK_META]);
+  const call = { name, arguments: args, ...(meta && { _meta: meta }) };
+  const answer = await client.callTool(call, signal && { signal });
+  const { content, structuredContent } = answer;
+  const task = taskSchema.safeParse(answer._meta?.[TASK_META]);
   const error = errorSchema.safeParse(structuredContent);
   return {
     task: task.success ? task.data : {},
