@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/task/json.ts';
 import { LyingControl } from '../support/lying-upstream-control.ts';
 import type { LyingFault } from '../support/lying-upstream-control.ts';
+import { listedTools } from '../support/listed-tools.ts';
 import { entryOf } from '../support/upstream-real-packages.ts';
 import { UpstreamStage } from '../support/upstream-real-stage.ts';
 
@@ -51,7 +52,7 @@ const counting = (server: keyof typeof lying, tool: string) => {
 };
 
 describe('what clients are offered', () => {
-  test('the schemas and words of the servers, byte for byte, and not what is hidden [M8.1] [M8.2]', async () => {
+  test('the schemas and words of the servers, byte for byte but for the key of what changes something, and not what is hidden [M8.1] [M8.2] [M1.1] [M1.3]', async () => {
     const client = new Client({ name: 'direct', version: '1' });
     await client.connect(
       new StdioClientTransport({
@@ -60,12 +61,16 @@ describe('what clients are offered', () => {
         stderr: 'ignore',
       }),
     );
-    const own = (await client.listTools()).tools;
+    const own = await listedTools(client);
     await client.close();
-    const { tools } = await stage.client.listTools();
+    const tools = await listedTools(stage.client);
+    expect(own).not.toEqual([]);
     for (const { name, inputSchema, description } of own) {
       const offered = tools.find((tool) => tool.name === `files__${name}`);
-      expect(JSON.stringify(offered?.inputSchema), name).toBe(JSON.stringify(inputSchema));
+      const { idempotencyKey, ...properties } = offered?.inputSchema['properties'] as JsonObject;
+      const withoutKey = { ...offered?.inputSchema, properties };
+      expect(JSON.stringify(withoutKey), name).toBe(JSON.stringify(inputSchema));
+      expect(idempotencyKey !== undefined, name).toBe(/^(write|edit|create|move)_/.test(name));
       expect(offered?.description, name).toContain(description);
     }
     const names = tools.map(({ name }) => name);
@@ -74,7 +79,7 @@ describe('what clients are offered', () => {
     expect(names.every((name) => /^[A-Za-z0-9_-]{1,64}$/.test(name))).toBe(true);
   });
 
-  test('what only reads passes through, and its failure is its own', async () => {
+  test('what only reads passes through without a task, and its failure is its own [M8.1]', async () => {
     writeFileSync(at('read.txt'), 'as it is');
     expect(await stage.call('files__read_text_file', { path: at('read.txt') })).toMatchObject({
       isError: false,
@@ -85,6 +90,7 @@ describe('what clients are offered', () => {
       text: expect.stringMatching(/ENOENT/),
     });
     expect((await stage.call('everything__get-sum', { a: 1, b: 2 })).text).toContain('3');
+    expect(await stage.ledger.list({ tenant: 'local' })).toEqual([]);
   });
 });
 
@@ -292,11 +298,13 @@ test('a cancelled read reaches its own server under the server’s own id [M8.3]
   );
   await kept.met();
   const [id] = lying.files.calls('search_files').map((call) => call.id);
-  abort.abort();
-  await expect(calling).rejects.toThrow();
   const cancelled = (server: keyof typeof lying) =>
     lying[server].seen().flatMap((seen) => (seen.event === 'cancelled' ? [seen.id] : []));
+  const others = () => [...cancelled('memory'), ...cancelled('everything')];
+  const before = others();
+  abort.abort();
+  await expect(calling).rejects.toThrow();
   await expect.poll(() => cancelled('files'), { timeout: 10_000 }).toContain(id);
-  expect([...cancelled('memory'), ...cancelled('everything')]).toEqual([]);
+  expect(others()).toEqual(before);
   kept.open();
 });
