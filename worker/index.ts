@@ -14,4 +14,5 @@ export type { Migrated } from './migrate.ts';
 export type { Metrics } from './metrics.ts';
 export type { AlertSink } from './outbox-relay.ts';
 export { openHoldfast } from './runtime.ts';
+export { openUnkeptUpstreams } from './upstreams.ts';
 export type { Holdfast, OpenOptions } from './runtime.ts';

@@ -6,6 +6,7 @@ import type { ListStore } from '../src/upstream/upstream-server.ts';
 import { Upstreams } from '../src/upstream/upstreams.ts';
 import type { Upstream, UpstreamTool } from '../src/upstream/upstream.ts';
 import type { UpstreamTarget } from '../src/contract/upstream-definition.ts';
+import type { JsonObject } from '../src/task/json.ts';
 import type { Config } from './config.ts';
 import type { Log } from './logger.ts';
 
@@ -53,6 +54,19 @@ export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upst
     log.error({ upstream: server, tool, reason: error.message }, 'quarantined');
   if (isConnected && servers.length > 0) followOthers(upstreams, log);
   return upstreams;
+}
+
+/** For a look at the servers alone: nothing is remembered of them, and no ledger is needed. */
+export function openUnkeptUpstreams(config: OpenUpstreamsOptions['config'], log: Log): Promise<Upstreams> {
+  const ledger = {
+    upstreamList: () => Promise.resolve(null),
+    keepUpstreamList: (_identity: string, tools: unknown[]) =>
+      Promise.resolve({ tools, gone: [], seenAt: 0 } as never),
+    keepBefore: (_operationId: string, _tenant: string, before: JsonObject) => Promise.resolve(before),
+    recallBefore: () => Promise.resolve(null),
+    forgetBefore: () => Promise.resolve(),
+  };
+  return openUpstreams({ config, ledger: ledger as OpenUpstreamsOptions['ledger'], log, isConnected: true });
 }
 
 function lineTo(target: UpstreamTarget, log: Log): Upstream {

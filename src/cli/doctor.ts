@@ -6,6 +6,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Config } from '../../worker/index.ts';
 import { examineDeployment } from './doctor-deployment.ts';
 import type { GlobalOptions } from './program.ts';
+import { examineUpstreams } from './doctor-upstreams.ts';
 import { connectToTemporal, loadCommandConfig } from './session.ts';
 
 export interface Finding {
@@ -27,6 +28,7 @@ export async function examine(options: GlobalOptions): Promise<Finding[]> {
     encryption(config),
   ];
   findings.push(...(await examineLedger(config)), ...(await examineEngine(config)));
+  findings.push(...(await examineUpstreams(config)));
   return findings;
 }
 

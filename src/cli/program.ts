@@ -10,6 +10,7 @@ import { addRehearseCommand } from './commands/rehearse.ts';
 import { addRuleCommands } from './commands/rules.ts';
 import { addServingCommands } from './commands/serving.ts';
 import { addTaskCommands } from './commands/tasks.ts';
+import { addUpstreamCommands } from './commands/upstream.ts';
 import { EXIT } from './exit-code.ts';
 import { openReport, reportError } from './report.ts';
 import type { Report } from './report.ts';
@@ -67,6 +68,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
     addAuditCommands,
     addRehearseCommand,
     addOperationCommands,
+    addUpstreamCommands,
   ])
     add(site);
   shareGlobalOptions(program);

@@ -31,8 +31,10 @@ export function oneLine(text: string): string {
 export interface Column<Row> {
   title: string;
   cell: (row: Row) => string;
-  /** Shrinks first when the table is too wide; at least 8 columns remain. */
+  /** Shrinks when the table is too wide, the widest first; at least 8 columns remain. */
   flexible?: boolean;
+  /** Of a flexible one: how many remain instead. */
+  least?: number;
 }
 
 /** Rows as aligned lines, the title line first. The flexible columns are cut with `…` to fit `width`. */
@@ -57,12 +59,12 @@ export function tableLines<Row>(
 
 function fit<Row>(widths: number[], columns: readonly Column<Row>[], width: number): void {
   const gaps = 2 * (columns.length - 1);
-  let excess = widths.reduce((sum, one) => sum + one, gaps) - width;
-  for (const [index, column] of columns.entries()) {
-    if (excess <= 0 || column.flexible !== true) continue;
-    const spare = Math.max(0, Math.min(excess, (widths[index] ?? 0) - 8));
-    widths[index] = (widths[index] ?? 0) - spare;
-    excess -= spare;
+  const spareOf = (index: number): number =>
+    columns[index]?.flexible === true ? (widths[index] ?? 0) - (columns[index].least ?? 8) : 0;
+  for (let excess = widths.reduce((sum, one) => sum + one, gaps) - width; excess > 0; excess -= 1) {
+    const widest = widths.reduce((found, _, index) => (spareOf(index) > spareOf(found) ? index : found), 0);
+    if (spareOf(widest) <= 0) return;
+    widths[widest] = (widths[widest] ?? 0) - 1;
   }
 }
 

@@ -140,7 +140,10 @@ export interface UpstreamDefinition {
   expose?: 'all' | 'configured';
   /** Names of tools that only read; a `*` at the end stands for any rest. */
   safe?: string[];
-  /** For every tool of the server that does not say otherwise. */
+  /**
+   * For every tool of the server that does not say otherwise; of these, `deadlines` and `retry` alone for safe ones, and
+   * `onCancel: 'rollback'` for those with a rollback.
+   */
   defaults?: Pick<
     UpstreamToolDefinition,
     'approval' | 'deadlines' | 'retry' | 'onCancel' | 'cancelAttempt' | 'onAbandon' | 'attach'

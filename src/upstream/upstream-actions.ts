@@ -7,6 +7,7 @@ import { HoldfastError } from '../contract/error.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { UpstreamDefinition, UpstreamToolDefinition } from '../contract/upstream-definition.ts';
 import type { Action } from '../contract/implement-action.ts';
+import { isUndoing } from './action/compile-promises.ts';
 import { compileTool } from './action/compile-tool.ts';
 import type { CompiledTool, ServerSite } from './action/compile-tool.ts';
 import { noteText } from './action/tool-notes.ts';
@@ -89,10 +90,21 @@ function definitionOf(server: UpstreamDefinition, tool: string): UpstreamToolDef
   const own = server.tools?.[tool] ?? {};
   const isSafe = (server.safe ?? []).some((pattern) => matches(pattern, tool));
   const effect = own.effect ?? (isSafe ? 'safe' : 'unsafe');
-  const { deadlines, retry } = server.defaults ?? {};
-  const defaults =
-    effect === 'safe' ? { ...(deadlines && { deadlines }), ...(retry && { retry }) } : server.defaults;
-  return { ...defaults, ...own, effect };
+  return { ...(effect === 'safe' ? termsOfReading(server) : termsOfChanging(server, own)), ...own, effect };
+}
+
+function termsOfReading({ defaults: { deadlines, retry } = {} }: UpstreamDefinition): UpstreamToolDefinition {
+  return { ...(deadlines && { deadlines }), ...(retry && { retry }) };
+}
+
+/** A cancel undoes by default only what can be undone; a tool that asks for more itself is refused. */
+function termsOfChanging(
+  { defaults = {} }: UpstreamDefinition,
+  { rollback }: UpstreamToolDefinition,
+): UpstreamToolDefinition {
+  const { onCancel, ...rest } = defaults;
+  const applies = onCancel === 'keep' || (rollback !== undefined && isUndoing(rollback));
+  return { ...rest, ...(onCancel !== undefined && applies && { onCancel }) };
 }
 
 /** Passed through without a record, where nothing is promised of it that takes one. */
