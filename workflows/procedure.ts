@@ -65,6 +65,16 @@ function codeNamed(exported: Readonly<Record<string, unknown>>, name: string): A
   );
 }
 
+/** What the code returned, or why it can not be kept: a failure like any other, not a run that can never go on. */
+function returned(value: unknown): Json | Error {
+  try {
+    const result = plainValue(value);
+    return tooLarge('result', result) ?? result;
+  } catch {
+    return new Error('The procedure returned what can not be written as JSON: return plain data.');
+  }
+}
+
 class Pass {
   readonly #run: ProcedureRun;
   readonly #argument: ProcedureArgument;
@@ -121,10 +131,9 @@ class Pass {
       .then(
         (value) => {
           if (this.#restartWith !== null || isStopped(run.state)) return;
-          const result = plainValue(value);
-          const excess = tooLarge('result', result);
-          if (excess === null) run.journal.append({ type: 'procedure_returned', data: { result } });
-          else this.#failWith(excess);
+          const result = returned(value);
+          if (result instanceof Error) this.#failWith(result);
+          else run.journal.append({ type: 'procedure_returned', data: { result } });
         },
         (error: unknown) => {
           if (!isStopped(run.state)) this.#failWith(error);

@@ -161,6 +161,13 @@ test.each([
   },
 );
 
+test('[S6.3] what a procedure returns that is no JSON fails it, and what was done is undone', async () => {
+  const answer = await ended(await start('excess', { at: 'a return that is no JSON' }));
+  expect(answer).toMatchObject({ status: 'failed', error: { code: 'procedure_failed' } });
+  expect(answer.error?.message).toContain('JSON');
+  expect(log).toEqual(['fetch part 1', 'return part 1']);
+});
+
 test('[S3.6] [case 14] an input and a record that only together are too large for one payload do not cross together', async () => {
   const taskId = await start('laden', { text: 'x'.repeat(1_048_000), characters: 1_043_000 });
   await until(async () => (await holdfast.client.get(taskId, ANN)).status === 'awaiting_approval');
