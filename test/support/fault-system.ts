@@ -112,9 +112,9 @@ export class FaultSystem {
     });
   }
 
-  worker(store: Store, options: Partial<WorkerProcessOptions> = {}): TestChild {
+  worker(store: Store, options: Partial<WorkerProcessOptions> = {}, script = 'worker-process.ts'): TestChild {
     return new TestChild(
-      'worker-process.ts',
+      script,
       { ...this.system(store), bundleFile: this.bundleFile, ...options },
       this.target.env,
     );

@@ -1,0 +1,45 @@
+/** A worker in a process of its own that watches tasks of http-depot.ts, under a lease short enough for a test to outwait. */
+import { NativeConnection, Runtime } from '@temporalio/worker';
+import { createTaskActivities } from '../../activities/create-task-activities.ts';
+import { openLedger } from '../../src/ledger/open-ledger.ts';
+import { RemoteCalls } from '../../src/remote/remote-calls.ts';
+import { createLogger, startWorker } from '../../worker/index.ts';
+import { leaseDoor } from '../../worker/lease-door.ts';
+import { httpDepotAction, httpDepotServer } from './http-depot.ts';
+import { childOptions, onOrders, tell } from './in-child.ts';
+import type { WorkerProcessOptions } from './worker-options.ts';
+
+const LEASE_MS = 3_000;
+
+const options = childOptions<WorkerProcessOptions>();
+const { address, namespace, ledgerUrl, bundleFile } = options;
+const log = createLogger({ level: 'debug' });
+Runtime.install({ shutdownSignals: [] });
+
+const [ledger, connection] = await Promise.all([
+  openLedger({ url: ledgerUrl }),
+  NativeConnection.connect({ address }),
+]);
+const actions = [httpDepotAction];
+const remotes = () => httpDepotServer;
+
+async function run(taskQueue: string): Promise<void> {
+  const activities = createTaskActivities({
+    ...{ ledger, actions, log, remotes },
+    leases: leaseDoor({ connection, namespace, taskQueue, encryptionKeys: [] }),
+    remoteCalls: new RemoteCalls({
+      ...{ ledger, servers: remotes, worker: `worker-${process.pid}` },
+      bounds: { leaseMs: LEASE_MS },
+    }),
+  });
+  await startWorker({
+    ...{ connection, namespace, taskQueue, ledger, actions, encryptionKeys: [], hmacKey: null, log },
+    temporal: { workflowBundle: { codePath: bundleFile }, activities },
+  });
+}
+
+onOrders((order) =>
+  order.order === 'run' ? run(order.taskQueue) : Promise.reject(new Error('it only runs')),
+);
+if (options.taskQueue !== undefined) await run(options.taskQueue);
+tell({ notice: 'ready', data: {} });
