@@ -161,7 +161,7 @@ function timer(delayMs: number, work: () => void): { cancel(): void } {
 }
 
 function asProblem(name: string, error: unknown): HoldfastError {
-  if (error instanceof HoldfastError) return error;
+  if (error instanceof HoldfastError && error.code !== 'attempt_failed') return error;
   const why = error instanceof Error ? error.message : String(error);
   return new HoldfastError('upstream_unavailable', `The upstream ${name} does not answer: ${why}`, {
     details: { upstream: name },

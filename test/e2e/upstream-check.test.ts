@@ -52,7 +52,9 @@ test('[M8.1] a server whose tools are in order ends with 0, warnings or not, and
 
 test('[M1.1] a server that is not there, and a tool that can not be offered, end with 1 and say why', async () => {
   const away = await check('--config', CONFIG);
-  expect(away.stdout).toMatch(/^nobody\nwrong +.*the command was not found$/m);
+  expect(away.stdout).toMatch(
+    /^nobody\nwrong +The upstream nobody does not answer: .*the command was not found$/m,
+  );
   expect(away.code).toBe(1);
   const counter = {
     command: process.execPath,
@@ -67,4 +69,19 @@ test('[M1.1] a server that is not there, and a tool that can not be offered, end
   expect(wrong.stdout).toMatch(/^wrong +counter: pok: .*did you mean poke/m);
   expect(wrong.code).toBe(1);
   expect((await check('nothing', '--config', file)).code).toBe(2);
+});
+
+test('[M1.1] doctor names a server that does not answer, and holds nothing wrong for it', async () => {
+  const { value } = await holdfastJson<{ check: string; verdict: string; found: string }[]>(
+    place(),
+    ...['doctor', '--config', CONFIG],
+  );
+  expect(value.filter(({ check: of }) => of.startsWith('upstream'))).toMatchObject([
+    { check: 'upstream counter', verdict: 'ok', found: '4 tools' },
+    {
+      check: 'upstream nobody',
+      verdict: 'warning',
+      found: expect.stringContaining('does not answer') as string,
+    },
+  ]);
 });
