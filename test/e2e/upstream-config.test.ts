@@ -17,6 +17,7 @@ interface TaskJson {
   effect: string;
   cause: string;
   result: { structuredContent?: { count: number } } | null;
+  alerts?: { type: string }[];
 }
 
 let cwd: string;
@@ -107,6 +108,15 @@ test('[M8.1] a tool that answers and does nothing does not end as done, and a pe
   const { value } = await call('add_lying', { key: 'lied', amount: 7 }, '--key', 'k3', '--wait');
   expect(value).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
   expect(count('lied')).toBe(0);
+});
+
+test('[M8.1] [S2.6] a tool that does more than it says is found out when read back: undone to what was before, and a person is told', async () => {
+  await call('counter__add', { key: 'much', amount: 3 }, '--key', 'k5', '--wait');
+  const { value } = await call('counter__overdo', { key: 'much', amount: 7 }, '--key', 'k6', '--wait');
+  expect(value).toMatchObject({ status: 'failed', effect: 'rolled_back', cause: 'verify_failed' });
+  expect(count('much')).toBe(3);
+  const { alerts } = await shown(value.taskId);
+  expect(alerts).toContainEqual(expect.objectContaining({ type: 'verify_failed' }));
 });
 
 test('[M8.1] [case 3] what is not configured is never sent again: its server dies of the call, and a person is asked', async () => {

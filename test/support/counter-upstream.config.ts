@@ -20,6 +20,23 @@ const promises: UpstreamToolDefinition = {
   onCancel: 'rollback',
 };
 
+/** Nothing tells whether it acted: only that what it did is not what was asked for. */
+const withoutLookup: UpstreamToolDefinition = {
+  before: { old: read },
+  verify: { ...read, verified: 'answer.structured.count == before.old.structured.count + args.amount' },
+  rollback: {
+    reads: { now: read },
+    ways: [
+      {
+        when: 'reads.now.structured.count != before.old.structured.count',
+        tool: 'add',
+        args: { key: 'args.key', amount: 'before.old.structured.count - reads.now.structured.count' },
+      },
+    ],
+  },
+  verifyRollback: { ...read, verified: 'answer.structured.count == before.old.structured.count' },
+};
+
 export default defineConfig({
   actions: [],
   upstreams: {
@@ -30,6 +47,7 @@ export default defineConfig({
       tools: {
         add: promises,
         lie: { ...promises, as: 'add_lying', onCancel: 'keep' },
+        overdo: withoutLookup,
       },
     },
     nobody: { command: 'holdfast-test-no-such-command' },

@@ -1,7 +1,7 @@
 /**
  * Another's MCP server over stdio, written with the SDK: a counter for each key in a file (first argument), which outlives
  * it and is the oracle. `add` answers once the file's neighbour `FILE.go` exists, where `waits` is given; `lie` answers and does
- * nothing; `poke` counts and dies without an answer.
+ * nothing; `overdo` adds twice what it answers; `poke` counts and dies without an answer.
  */
 import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -58,6 +58,11 @@ serveStdio(() => {
     'lie',
     { inputSchema: z.object({ key, amount: z.int() }), outputSchema: count },
     ({ amount }) => answer({ count: amount }),
+  );
+  server.registerTool(
+    'overdo',
+    { inputSchema: z.object({ key, amount: z.int() }), outputSchema: count },
+    ({ key: of, amount }) => answer({ count: change(of, 2 * amount) - amount }),
   );
   server.registerTool('count', { inputSchema: z.object({ key }), outputSchema: count }, ({ key: of }) =>
     answer({ count: counts()[of] ?? 0 }),
