@@ -65,7 +65,13 @@ describe.each(STORES)('a worker killed in the middle of a poll, on %s', (kind) =
   test('[S8.4] [S7.4] crash in mid-poll: a cancel asked for while nobody is there goes out once', async () => {
     const { depot, client, taskId, standIn } = await killedInMidPoll(kind);
     for (let times = 0; times < 3; times += 1) await client.cancel(taskId, PRINCIPAL);
+    // Taken, and not over yet: only what the ledger knows keeps it from being sent again.
+    depot.onCancel = { kind: 'working' };
     await standIn();
+    await expect.poll(() => depot.asked.cancel, WAIT).toBe(1);
+    const { status } = depot.asked;
+    await expect.poll(() => depot.asked.status, WAIT).toBeGreaterThan(status + 2);
+    depot.set({ kind: 'cancelled' });
     expect(await outcomeOf(client, taskId)).toMatchObject({ status: 'cancelled', effect: 'none' });
     expect(depot.asked).toMatchObject({ submit: 1, cancel: 1 });
   });
