@@ -6,7 +6,6 @@
 import { HoldfastError } from '../contract/error.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { UpstreamDefinition, UpstreamToolDefinition } from '../contract/upstream-definition.ts';
-import type { Action } from '../contract/implement-action.ts';
 import { isUndoing } from './action/compile-promises.ts';
 import { compileTool } from './action/compile-tool.ts';
 import type { CompiledTool, ServerSite } from './action/compile-tool.ts';
@@ -71,10 +70,6 @@ export function compileUpstream(
       .map((tool) => ({ tool, message: notListed(tool, [...isListed]) })),
   };
 }
-
-/** The actions of its tools, those that are not offered included. */
-export const actionsOf = ({ tools }: CompiledUpstream): Action[] =>
-  tools.flatMap(({ action }) => (action === null ? [] : [action]));
 
 /** Why a tool is quarantined; null where it is not. */
 export function quarantineOf({ action, actionName, notes }: CompiledTool): HoldfastError | null {
