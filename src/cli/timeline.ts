@@ -178,13 +178,10 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
     case 'lease_released':
       return leaseLine(event);
     case 'remote_told':
-      return remoteLine(event.data.report);
     case 'remote_cancel_passed':
-      return ['cancel handed on', 'how the remote task ends is read'];
     case 'remote_answered':
-      return ['answered', `${Object.keys(event.data.answers).join(', ')} by ${event.data.by}`];
     case 'remote_lost':
-      return ['nobody watched the remote task', 'it is looked at again'];
+      return remoteLine(event);
     case 'alert_recorded':
       return ['alerted', event.data.type];
     case 'interrupted':
@@ -196,7 +193,24 @@ function describeByPeople(event: Extract<TaskEvent, { type: PeopleEvent }>): [wh
   }
 }
 
-function remoteLine(report: RemoteReport): [what: string, detail: string] {
+type RemoteEvent = 'remote_told' | 'remote_cancel_passed' | 'remote_answered' | 'remote_lost';
+
+function remoteLine(event: Extract<TaskEvent, { type: RemoteEvent }>): [what: string, detail: string] {
+  switch (event.type) {
+    case 'remote_told':
+      return reportLine(event.data.report);
+    case 'remote_cancel_passed':
+      return ['cancel handed on', 'how the remote task ends is read'];
+    case 'remote_answered':
+      return ['answered', `${Object.keys(event.data.answers).join(', ')} by ${event.data.by}`];
+    case 'remote_lost':
+      return ['nobody watched the remote task', 'it is looked at again'];
+    default:
+      return event satisfies never;
+  }
+}
+
+function reportLine(report: RemoteReport): [what: string, detail: string] {
   if (report.kind === 'ended')
     return ['remote task over', `${report.how}${report.message ? `: ${report.message}` : ''}`];
   const { seen, failures, lastError } = report;

@@ -375,32 +375,4 @@ export const LIMITS = {
     why: 'It crosses histories and continue-as-new.',
     beyond: 'it is not shown: the status says so, and the remote’s own channel must be used',
   },
-  upstreamMessageBytesMax: {
-    value: 10 * 1_048_576,
-    unit: 'bytes',
-    what: 'One message of an upstream server: a line on stdio, the body of one response over HTTP',
-    why: 'Another’s server must not exhaust the memory of ours.',
-    beyond: 'the connection is closed and its calls are in doubt; over HTTP that call alone',
-  },
-  upstreamToolsMax: {
-    value: 2_000,
-    unit: 'tools',
-    what: 'The tools of one upstream server, over all pages of its list',
-    why: 'A list that never ends would be read for ever.',
-    beyond: 'its list is refused, and with it the server',
-  },
-  upstreamLogLineCharsMax: {
-    value: 2_000,
-    unit: 'characters',
-    what: 'One line that an upstream process wrote to its stderr, in our log',
-    why: 'Another’s output must not fill ours.',
-    beyond: 'cut, ending in `…`',
-  },
-  upstreamLogLinesMax: {
-    value: 100,
-    unit: 'lines in 10 s',
-    what: 'Such lines of one process',
-    why: 'As above.',
-    beyond: 'left out, and counted in the log',
-  },
 } as const satisfies Record<string, Limit>;

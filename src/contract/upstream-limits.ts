@@ -49,4 +49,25 @@ export const UPSTREAM_LIMITS = {
     why: 'Each may have to be repeated and looked at by a person.',
     beyond: '`invalid_configuration`',
   },
+  upstreamMessageBytesMax: {
+    value: 10 * 1_048_576,
+    unit: 'bytes',
+    what: 'One message of an upstream server: a line on stdio, the body of one response over HTTP',
+    why: 'Another’s server must not exhaust the memory of ours.',
+    beyond: 'the connection is closed and its calls are in doubt; over HTTP that call alone',
+  },
+  upstreamLogLineCharsMax: {
+    value: 2_000,
+    unit: 'characters',
+    what: 'One line that an upstream process wrote to its stderr, in our log',
+    why: 'Another’s output must not fill ours.',
+    beyond: 'cut, ending in `…`',
+  },
+  upstreamLogLinesMax: {
+    value: 100,
+    unit: 'lines in 10 s',
+    what: 'Such lines of one process',
+    why: 'As above.',
+    beyond: 'left out, and counted in the log',
+  },
 } as const;
