@@ -249,7 +249,7 @@ describe('two pollers whose clocks are ten minutes apart', () => {
   });
   afterEach(() => place.close());
 
-  test('[S8.5] the database decides: neither polls or cancels beside the other (field case 35)', async () => {
+  test('[S8.5] [case 35] the database decides: neither polls nor cancels beside the other', async () => {
     const { ledger } = place;
     const work = await fixture.reserved(ledger);
     const claim = await fixture.claimed(ledger, work);
