@@ -1,10 +1,10 @@
 /** Other people's servers of one process, from its configuration: lines where it keeps them, lists from the ledger. */
 import type { Ledger } from '../src/ledger/ledger.ts';
-import { openUpstream } from '../src/upstream/connection/open-upstream.ts';
+import type { openUpstream } from '../src/upstream/connection/open-upstream.ts';
 import { UpstreamServer } from '../src/upstream/upstream-server.ts';
 import type { ListStore } from '../src/upstream/upstream-server.ts';
 import { Upstreams } from '../src/upstream/upstreams.ts';
-import type { Upstream, UpstreamTool } from '../src/upstream/upstream.ts';
+import type { UpstreamTool } from '../src/upstream/upstream.ts';
 import type { UpstreamTarget } from '../src/contract/upstream-definition.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { Config } from './config.ts';
@@ -27,13 +27,14 @@ const INFO = { name: 'holdfast', version: '0.1.0' };
 /** Never rejects for a server's sake. Throws what the ledger throws. */
 export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upstreams> {
   const { config, ledger, log, isConnected } = options;
+  const open = isConnected && config.upstreams.length > 0 ? await opener() : null;
   let upstreams: Upstreams | null = null;
   const servers = config.upstreams.map(
     ({ name, definition, target }) =>
       new UpstreamServer({
         name,
         definition,
-        open: isConnected ? () => lineTo(target(), log) : null,
+        open: open && (() => open(lineTo(target(), log))),
         lists: listsIn(ledger),
         before: {
           keep: (operationId, tenant, before) => ledger.keepBefore(operationId, tenant, before),
@@ -69,7 +70,11 @@ export function openUnkeptUpstreams(config: OpenUpstreamsOptions['config'], log:
   return openUpstreams({ config, ledger: ledger as OpenUpstreamsOptions['ledger'], log, isConnected: true });
 }
 
-function lineTo(target: UpstreamTarget, log: Log): Upstream {
+/** The MCP client under a line is loaded by those who open one: a worker without servers holds none of it. */
+const opener = async (): Promise<typeof openUpstream> =>
+  (await import('../src/upstream/connection/open-upstream.ts')).openUpstream;
+
+function lineTo(target: UpstreamTarget, log: Log): Parameters<typeof openUpstream>[0] {
   const { identity } = target;
   const address =
     target.kind === 'http'
@@ -78,7 +83,7 @@ function lineTo(target: UpstreamTarget, log: Log): Upstream {
           ...{ command: target.command, args: target.args, env: target.env },
           ...(target.cwd !== undefined && { cwd: target.cwd }),
         };
-  return openUpstream({ identity, address, info: INFO, log });
+  return { identity, address, info: INFO, log };
 }
 
 function listsIn(ledger: OpenUpstreamsOptions['ledger']): ListStore {
