@@ -172,7 +172,8 @@ function openTransport(server: ServerAddress): Transport {
   if ('open' in server) return server.open();
   if ('command' in server) return new StdioClientTransport({ ...server, stderr: 'inherit' });
   return new StreamableHTTPClientTransport(new URL(server.url), {
-    requestInit: { headers: { ...server.headers } },
+    // No redirect is followed: what fails after the first request must not look as if nothing was sent.
+    requestInit: { headers: { ...server.headers }, redirect: 'manual' },
     fetch: (url, init) => fetchHearingLater(url, init, server.answerBytesMax),
     // No `Last-Event-ID` (M6.3): a broken stream is a lost request.
     reconnectionOptions: {
