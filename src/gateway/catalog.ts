@@ -6,8 +6,9 @@
  * 2. A tool that can't be published is quarantined by name with its reason; the others are listed all the same (M1.1).
  * 3. No name is two tools: the later of two, and an action named like a task tool, is quarantined.
  */
-import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { HoldfastError } from '../contract/error.ts';
+import { jsonSchemaCheck } from '../contract/json-schema-check.ts';
+import type { JsonSchemaCheck } from '../contract/json-schema-check.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { EFFECT_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
@@ -37,7 +38,7 @@ export type ToolLookup =
 
 export interface MirroredTool {
   name: string;
-  inputSchema: ReturnType<typeof fromJsonSchema>;
+  inputSchema: JsonSchemaCheck;
 }
 
 export interface ToolCatalog {
@@ -126,7 +127,7 @@ function listedTool(spec: ToolSpec): ListedTool {
 
 const mirroredOf = ({ name, inputSchema }: ListedTool): MirroredTool[] =>
   JSON.stringify(inputSchema).includes('"x-mcp-header":')
-    ? [{ name, inputSchema: fromJsonSchema(inputSchema) }]
+    ? [{ name, inputSchema: jsonSchemaCheck(inputSchema) }]
     : [];
 
 function checkName(name: string): void {

@@ -3,10 +3,11 @@
  * the schema that was published; its caller's leaving, either clock and our shutdown abort it (M5.3); its progress is the
  * caller's (M4.2); its answer goes on as it came.
  */
-import { fromJsonSchema } from '@modelcontextprotocol/server';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { canonicalText } from '../contract/canonical.ts';
 import { HoldfastError } from '../contract/error.ts';
+import { jsonSchemaCheck } from '../contract/json-schema-check.ts';
+import type { JsonSchemaCheck } from '../contract/json-schema-check.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -39,12 +40,10 @@ export async function callDirectly(
   }
 }
 
-type Schema = ReturnType<typeof fromJsonSchema>;
-
 /** By tool; null where the schema can't be compiled, and the server itself is the judge. */
-const schemas = new WeakMap<ToolSpec, Schema | null>();
+const schemas = new WeakMap<ToolSpec, JsonSchemaCheck | null>();
 
-function schemaOf(spec: ToolSpec): Schema | null {
+function schemaOf(spec: ToolSpec): JsonSchemaCheck | null {
   const known = schemas.get(spec);
   if (known !== undefined) return known;
   const schema = compiled(spec);
@@ -52,9 +51,9 @@ function schemaOf(spec: ToolSpec): Schema | null {
   return schema;
 }
 
-function compiled(spec: ToolSpec): Schema | null {
+function compiled(spec: ToolSpec): JsonSchemaCheck | null {
   try {
-    return fromJsonSchema(spec.publishSchema());
+    return jsonSchemaCheck(spec.publishSchema());
   } catch {
     return null;
   }

@@ -17,6 +17,26 @@ const spec = (change: Partial<ToolSpec> = {}): ToolSpec => ({
 });
 
 describe('the catalog of tools', () => {
+  it('checks mirrored arguments by the schema of their own tool, whatever $id others have [M1.1]', async () => {
+    const publishing = (name: string, type: string) =>
+      spec({
+        name,
+        publishSchema: () => ({
+          $id: 'https://odd.example/tool',
+          type: 'object',
+          properties: { region: { type, 'x-mcp-header': 'Region' } },
+        }),
+      });
+    const { mirrored } = createCatalog([publishing('a', 'string'), publishing('b', 'integer')], []);
+    const issues = await Promise.all(
+      mirrored.map(async ({ inputSchema }) => {
+        const checked = await inputSchema['~standard'].validate({ region: 1 });
+        return checked.issues?.length ?? 0;
+      }),
+    );
+    expect(issues).toEqual([1, 0]);
+  });
+
   it('quarantines what can not be published, by name and reason, and lists the others [M1.1]', () => {
     const broken = () => {
       throw new Error('z.bigint has no JSON form');

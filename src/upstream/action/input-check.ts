@@ -1,6 +1,6 @@
 /** Arguments against the schema that a server publishes, by the MCP SDK's own validator. */
-import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { jsonSchemaCheck } from '../../contract/json-schema-check.ts';
 import { childPointer } from '../../contract/pointer.ts';
 import type { JsonObject } from '../../task/json.ts';
 
@@ -9,7 +9,7 @@ export type InputCheck = (value: JsonObject) => { path: string; message: string 
 
 /** Throws where the schema is none, or refers to another document. */
 export function inputCheck(schema: JsonObject): InputCheck {
-  const validator = fromJsonSchema(schema);
+  const validator = jsonSchemaCheck(schema);
   return (value) => {
     const outcome = validator['~standard'].validate(value);
     if (outcome instanceof Promise) throw new Error('the validator must answer at once');
