@@ -42,6 +42,13 @@ export const UPSTREAM_LIMITS = {
     why: 'It is evaluated between other work, and can’t be interrupted.',
     beyond: 'it has no value: nothing holds, nothing is verified, a person is asked',
   },
+  celTypeNodesMax: {
+    value: 2_000,
+    unit: 'nodes',
+    what: 'What expressions know of one schema, references followed',
+    why: 'A schema that refers to itself several times over grows without end.',
+    beyond: 'what lies deeper is looked at only when an expression runs',
+  },
   undoStepsMax: {
     value: 10,
     unit: 'entries',

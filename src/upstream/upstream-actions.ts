@@ -80,9 +80,13 @@ export function quarantineOf({ action, actionName, notes }: CompiledTool): Holdf
   });
 }
 
+/** A server may call a tool `constructor`, which every object has. */
+const ownEntry = ({ tools = {} }: UpstreamDefinition, tool: string): UpstreamToolDefinition | undefined =>
+  Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+
 /** What applies to one tool: its own entry over what holds for all. Nobody is asked about what only reads. */
 function definitionOf(server: UpstreamDefinition, tool: string): UpstreamToolDefinition {
-  const own = server.tools?.[tool] ?? {};
+  const own = ownEntry(server, tool) ?? {};
   const isSafe = (server.safe ?? []).some((pattern) => matches(pattern, tool));
   const effect = own.effect ?? (isSafe ? 'safe' : 'unsafe');
   return { ...(effect === 'safe' ? termsOfReading(server) : termsOfChanging(server, own)), ...own, effect };
@@ -119,7 +123,7 @@ const matches = (pattern: string, tool: string): boolean =>
   pattern.endsWith('*') ? tool.startsWith(pattern.slice(0, -1)) : tool === pattern;
 
 function isOffered(server: UpstreamDefinition, tool: string): boolean {
-  const own = server.tools?.[tool];
+  const own = ownEntry(server, tool);
   if (own?.hidden === true) return false;
   const isNamed = own !== undefined || (server.safe ?? []).some((pattern) => matches(pattern, tool));
   return isNamed || server.expose !== 'configured';

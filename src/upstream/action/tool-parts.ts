@@ -61,7 +61,7 @@ export class ToolParts {
     if (peer === undefined) this.#notes.refuse(`${field}.tool`, this.#unknownTool(tool));
     else this.#checkNames(field, peer, args);
     const types = peer === undefined ? {} : propertiesOf(peer.inputSchema);
-    const wanted = (name: string): Wanted => wantedAs(types[name]);
+    const wanted = (name: string): Wanted => wantedAs(Object.hasOwn(types, name) ? types[name] : undefined);
     return { tool, args: this.arguments(`${field}.args`, args, variables, wanted) };
   }
 
@@ -101,7 +101,7 @@ export class ToolParts {
     }
     const { required } = inputSchema;
     for (const name of Array.isArray(required) ? required : [])
-      if (typeof name === 'string' && args[name] === undefined)
+      if (typeof name === 'string' && !Object.hasOwn(args, name))
         this.#notes.refuse(`${field}.args`, `${tool} needs the argument ${name}`);
   }
 

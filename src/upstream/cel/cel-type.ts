@@ -4,6 +4,7 @@
  * JSON has one kind of number and CEL two. Only what a schema calls an integer is an `int`; every other number is a
  * `double`, also where it happens to be whole, so that an expression does not fail for some values alone.
  */
+import { LIMITS } from '../../contract/limits.ts';
 import { isJsonObject } from '../../task/json.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 
@@ -20,10 +21,41 @@ const WHOLE = '\0whole';
 export const DYN: CelType = { kind: 'dyn' };
 const DEPTH_MAX = 16;
 
-export function celTypeOf(schema: Json | undefined, root: JsonObject = {}, depth = 0): CelType {
-  const resolved = resolve(schema, root);
-  if (resolved === null || depth > DEPTH_MAX) return DYN;
-  switch (resolved['type']) {
+/** A part of the schema that is still to be read, and where its type belongs. */
+interface Unread {
+  schema: Json | undefined;
+  depth: number;
+  put: (type: CelType) => void;
+}
+
+/** Level by level, so that what does not fit any more is what lies deepest. */
+export function celTypeOf(schema: Json | undefined, root: JsonObject = {}): CelType {
+  let whole = DYN;
+  const unread: Unread[] = [{ schema, depth: 0, put: (type) => void (whole = type) }];
+  const takes = (more: number): boolean => unread.length + more <= LIMITS.celTypeNodesMax.value;
+  // It grows while it is gone through.
+  for (const { schema: part, depth, put } of unread) {
+    const resolved = depth > DEPTH_MAX ? null : resolve(part, root);
+    if (resolved?.['type'] === 'array' && takes(1)) {
+      const list = { kind: 'list' as const, of: DYN };
+      unread.push({ schema: resolved['items'], depth: depth + 1, put: (type) => void (list.of = type) });
+      put(list);
+    } else if (resolved?.['type'] === 'object') {
+      const members = namedMembers(resolved);
+      if (members === null || !takes(members.length)) put({ kind: 'map' });
+      else {
+        const fields = Object.create(null) as Record<string, CelType>;
+        for (const [name, member] of members)
+          unread.push({ schema: member, depth: depth + 1, put: (type) => void (fields[name] = type) });
+        put({ kind: 'object', fields });
+      }
+    } else put(scalarType(resolved?.['type']));
+  }
+  return whole;
+}
+
+function scalarType(type: Json | undefined): CelType {
+  switch (type) {
     case 'string':
       return { kind: 'string' };
     case 'boolean':
@@ -32,23 +64,16 @@ export function celTypeOf(schema: Json | undefined, root: JsonObject = {}, depth
       return { kind: 'int' };
     case 'number':
       return { kind: 'double' };
-    case 'array':
-      return { kind: 'list', of: celTypeOf(resolved['items'], root, depth + 1) };
-    case 'object':
-      return objectType(resolved, root, depth);
     default:
       return DYN;
   }
 }
 
-function objectType(schema: JsonObject, root: JsonObject, depth: number): CelType {
+/** Null: others may be there too, or none is known. */
+function namedMembers(schema: JsonObject): [string, Json][] | null {
   const { properties } = schema;
   const isOpen = schema['patternProperties'] !== undefined || isJsonObject(schema['additionalProperties']);
-  if (isOpen || !isJsonObject(properties)) return { kind: 'map' };
-  const fields = Object.entries(properties).map(
-    ([name, field]) => [name, celTypeOf(field, root, depth + 1)] as const,
-  );
-  return { kind: 'object', fields: Object.fromEntries(fields) };
+  return isOpen || !isJsonObject(properties) ? null : Object.entries(properties);
 }
 
 /** A local `$ref` followed; null for what says nothing, or several things. */
@@ -60,7 +85,10 @@ function resolve(schema: Json | undefined, root: JsonObject): JsonObject | null 
   const target = $ref
     .slice(2)
     .split('/')
-    .reduce<Json | undefined>((at, step) => (isJsonObject(at) ? at[step] : undefined), root);
+    .reduce<Json | undefined>(
+      (at, step) => (isJsonObject(at) && Object.hasOwn(at, step) ? at[step] : undefined),
+      root,
+    );
   return isJsonObject(target) && target['$ref'] === undefined && !isSeveral(target) ? target : null;
 }
 
@@ -79,6 +107,7 @@ export function declared(type: CelType): Declared {
     case 'map':
       return 'map<string, dyn>';
     case 'list': {
+      if (type.of.kind === 'object') return 'list<dyn>';
       const of = declared(type.of);
       return typeof of === 'string' ? `list<${of}>` : 'list<dyn>';
     }
@@ -104,7 +133,10 @@ export function toCel(value: Json, type: CelType): unknown {
 }
 
 function objectToCel(value: JsonObject, fields: Record<string, CelType>): Record<string, unknown> {
-  const members = Object.entries(value).map(([name, field]) => [name, toCel(field, fields[name] ?? DYN)]);
+  const members = Object.entries(value).map(([name, field]) => [
+    name,
+    toCel(field, Object.hasOwn(fields, name) ? (fields[name] ?? DYN) : DYN),
+  ]);
   return { ...(Object.fromEntries(members) as Record<string, unknown>), [WHOLE]: value };
 }
 

@@ -312,6 +312,48 @@ describe('the contract', () => {
     expect(() => validateArguments(contract, { path: '/a', content: 'b', n: 2 ** 53 })).toThrow('2^53');
   });
 
+  test('[M1.1] two tools whose schemas have the same $id are each checked by their own', () => {
+    const schema = (member: string, type: string): JsonObject => ({
+      $id: 'https://odd.example/tool',
+      type: 'object',
+      properties: { [member]: { type } },
+      required: [member],
+    });
+    const server = new HandDrivenUpstream('odd', [
+      { name: 'a', inputSchema: schema('a', 'string') },
+      { name: 'b', inputSchema: schema('b', 'number') },
+    ]);
+    const { action } = compiled(server, {});
+    expect(validateArguments(action('a').contract, { a: 'x' }).input).toEqual({ a: 'x' });
+    expect(validateArguments(action('b').contract, { b: 1 }).input).toEqual({ b: 1 });
+    expect(() => validateArguments(action('b').contract, { a: 'x' })).toThrow('b');
+  });
+
+  test('[M8.1] a tool named like what every object has is not configured by that', () => {
+    const listed = ['constructor', 'toString', '__proto__'].map((name) => ({
+      name,
+      inputSchema: { type: 'object' },
+    }));
+    const { tools } = compiled(new HandDrivenUpstream('odd', listed), { expose: 'configured', tools: {} });
+    expect(tools.map(({ isOffered, definition }) => [isOffered, definition])).toEqual(
+      listed.map(() => [false, { effect: 'unsafe' }]),
+    );
+  });
+
+  test('[M8.1] an argument that every object has is missed where it is needed', () => {
+    const inputSchema = {
+      type: 'object',
+      properties: { constructor: { type: 'string' } },
+      required: ['constructor'],
+    };
+    const server = new HandDrivenUpstream('odd', [
+      { name: 'read', inputSchema },
+      { name: 'write', inputSchema: { type: 'object' } },
+    ]);
+    const { tool } = compiled(server, { tools: { write: { verify: { tool: 'read', verified: 'true' } } } });
+    expect(tool('write').notes.defects.map(noteText).join()).toContain('read needs the argument constructor');
+  });
+
   test('[M8.1] the operation id goes where the server takes it', async () => {
     const listed: UpstreamTool[] = [
       {

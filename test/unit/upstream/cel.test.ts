@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { celTypeOf, fromCel } from '../../../src/upstream/cel/cel-type.ts';
+import type { CelType } from '../../../src/upstream/cel/cel-type.ts';
+import { LIMITS } from '../../../src/contract/limits.ts';
 import { CelScope } from '../../../src/upstream/cel/expression.ts';
 import type { Wanted } from '../../../src/upstream/cel/expression.ts';
-import type { Json } from '../../../src/task/json.ts';
+import type { Json, JsonObject } from '../../../src/task/json.ts';
 
 const scope = new CelScope({
   args: celTypeOf(
@@ -130,4 +132,47 @@ test('which answers an expression judges the failure of', () => {
   };
   expect(judged('!reads.now.isError && reads.now.text == ""')).toEqual(['reads.now']);
   expect(judged('reads.now.text == ""')).toEqual([]);
+});
+
+describe('a schema that refers to itself', () => {
+  const nodesIn = (type: CelType): number => {
+    if (type.kind === 'list') return 1 + nodesIn(type.of);
+    if (type.kind !== 'object') return 1;
+    return Object.values(type.fields).reduce((sum, field) => sum + nodesIn(field), 1);
+  };
+  const itself = (times: number, extra: JsonObject = {}): JsonObject => ({
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(Array.from({ length: times }, (_, at) => [`r${at}`, { $ref: '#/$defs/node' }])),
+      ...extra,
+    },
+  });
+
+  test.each([2, 3, 100])('[M1.1] %i times over is known as far as the bound, and no further', (times) => {
+    const node = itself(times, { list: { type: 'array', items: { $ref: '#/$defs/node' } } });
+    const schema = { ...node, $defs: { node } };
+    const type = celTypeOf(schema, schema);
+    expect(nodesIn(type)).toBeLessThanOrEqual(LIMITS.celTypeNodesMax.value);
+    expect(nodesIn(type)).toBeGreaterThan(100);
+  });
+
+  test('[M8.1] is known level by level: what stands beside the references is not forgotten for them', () => {
+    const node = itself(3, { count: { type: 'integer' } });
+    const schema = { ...node, $defs: { node } };
+    expect(celTypeOf(schema, schema)).toMatchObject({
+      fields: { count: { kind: 'int' }, r2: { fields: { count: { kind: 'int' }, r2: { kind: 'object' } } } },
+    });
+  });
+
+  test('[M8.1] a property may have a name that every object has', () => {
+    const schema = {
+      type: 'object',
+      properties: { ['__proto__']: { type: 'integer' }, constructor: { type: 'string' } },
+    };
+    const { fields } = celTypeOf(schema) as Extract<CelType, { kind: 'object' }>;
+    expect(Object.entries(fields)).toEqual([
+      ['__proto__', { kind: 'int' }],
+      ['constructor', { kind: 'string' }],
+    ]);
+  });
 });
