@@ -110,11 +110,14 @@ test('a lease that nobody wants ends; begun anew it grants under a higher fence 
   try {
     const lease = skipping.resource();
     const owner = await skipping.owner({ releases: true });
-    await lease.acquire({ taskId: owner.taskId, request: 1, leaseMs: 1_000 });
-    await lease.handle.result();
-    await lease.acquire({ taskId: owner.taskId, request: 2, leaseMs: 1_000 });
-    await lease.handle.result();
-    await expect.poll(owner.grants, WAIT).toHaveLength(2);
+    for (const request of [1, 2]) {
+      await lease.acquire({ taskId: owner.taskId, request, leaseMs: 1_000 });
+      await expect.poll(owner.grants, WAIT).toHaveLength(request);
+      await expect.poll(async () => (await lease.state()).holder, WAIT).toBeNull();
+      // Waiting for its result would skip on, by years, once it has one.
+      await skipping.server.env.sleep('2m');
+      await expect.poll(async () => (await lease.handle.describe()).status.name, WAIT).toBe('COMPLETED');
+    }
     const [first, second] = await owner.grants();
     expect(second?.fence).toBeGreaterThan(first?.fence ?? Infinity);
   } finally {
