@@ -22,6 +22,11 @@ export interface LookContext {
 /** Given to `execute` and `rollback`. */
 export interface ExecuteContext extends LookContext {
   attempt: number;
+  /**
+   * `execute`: no earlier execution of this operation can have applied anything. False where that can't be told, and
+   * always in a `rollback`.
+   */
+  isFirstSend: boolean;
   /** `ordinal.attempt.generation`; a store that keeps the highest it has seen refuses a stale writer (S8). */
   fence: Fence;
   /**
@@ -115,7 +120,11 @@ export interface ActionHandlers<Input, Output> {
    * Makes the result out of what a completed remote task gave (`content`, `structuredContent`, `isError`), and throws as
    * `execute` does where that is a failure. Must itself change nothing. Without it the given object is the result.
    */
-  remoteResult?(input: Input, given: JsonObject, context: LookContext): Promise<Output>;
+  remoteResult?(
+    input: Input,
+    given: JsonObject,
+    context: LookContext & Pick<ExecuteContext, 'isFirstSend' | 'assertOwner'>,
+  ): Promise<Output>;
   /** Was the effect of `context.operationId` applied? Must itself change nothing. */
   lookup?(context: LookContext & { input: Input }): Promise<LookupAnswer<Output>>;
   /** Re-reads the target. Required unless the contract says why there is none (S2.6). */

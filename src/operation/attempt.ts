@@ -104,12 +104,13 @@ export class Attempt<Request extends AttemptScope = AttemptScope> {
     signal: AbortSignal,
     claim: Claim,
     assertOwner: () => Promise<void>,
-    tx?: unknown,
+    { isFirstSend, tx }: { isFirstSend: boolean; tx?: unknown },
   ): ExecuteContext {
     const { lease } = this.request;
     return {
       ...this.lookContext(signal, tx),
       attempt: this.request.attempt,
+      isFirstSend,
       fence: fenceOf(claim),
       lease: lease === undefined ? null : { resource: lease.resource, fence: lease.fence },
       heartbeat: this.runtime.heartbeat,

@@ -31,7 +31,7 @@ export async function execute(
 ): Promise<OperationOutcome> {
   await attempt.reach('after_intent');
   if (!(await held.isOursStill())) return overtaken(attempt, held);
-  const answer = await send(attempt, held);
+  const answer = await send(attempt, held, before);
   if (held.isLost) {
     await keepLate(attempt, held, answer);
     return overtaken(attempt, held);
@@ -52,11 +52,15 @@ export async function execute(
   }
 }
 
-function send(attempt: EffectAttempt, held: HeldClaim): Promise<CallAnswer<unknown>> {
+function send(attempt: EffectAttempt, held: HeldClaim, before: Before): Promise<CallAnswer<unknown>> {
   const { handlers } = attempt.deps;
   attempt.hasSent = true;
+  const isFirstSend = before === 'nothing_sent';
   return attempt.call('execute', [attempt.runtime.signal, held.lost], (signal) =>
-    handlers.execute(attempt.input(), attempt.executeContext(signal, held.claim, held.assertOwner)),
+    handlers.execute(
+      attempt.input(),
+      attempt.executeContext(signal, held.claim, held.assertOwner, { isFirstSend }),
+    ),
   );
 }
 

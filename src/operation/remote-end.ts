@@ -39,7 +39,11 @@ async function takeResult(attempt: EffectAttempt, held: HeldClaim, row: RemoteTa
   const { remoteResult } = attempt.deps.handlers;
   if (remoteResult === undefined) return { kind: 'decided', outcome: await onReturned(attempt, held, given) };
   const answer = await attempt.call<unknown>('remoteResult', [attempt.runtime.signal, held.lost], (signal) =>
-    remoteResult(attempt.input(), structuredClone(given) as JsonObject, attempt.lookContext(signal)),
+    remoteResult(attempt.input(), structuredClone(given) as JsonObject, {
+      ...attempt.lookContext(signal),
+      isFirstSend: !row.inDoubtBefore,
+      assertOwner: held.assertOwner,
+    }),
   );
   if (answer.kind === 'returned')
     return { kind: 'decided', outcome: await onReturned(attempt, held, answer.value) };

@@ -72,7 +72,7 @@ async function execute(attempt: EffectAttempt, site: TransactionSite, claim: Cla
   const answer = await attempt.call('execute', site.signals, (signal) =>
     handlers.execute(
       attempt.input(),
-      attempt.executeContext(signal, claim, () => Promise.resolve(), site.tx),
+      attempt.executeContext(signal, claim, () => Promise.resolve(), { isFirstSend: true, tx: site.tx }),
     ),
   );
   if (answer.kind !== 'returned') return site.undo(nothingApplied(answer.failure));

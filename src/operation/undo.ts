@@ -73,7 +73,10 @@ function call(attempt: RollbackAttempt, site: UndoSite, result: Json) {
   attempt.hasSent = true;
   return attempt.call('rollback', site.stops, async (signal) =>
     rollback?.(attempt.input(), structuredClone(result) as never, {
-      ...attempt.executeContext(signal, site.claim, () => site.assertOwner(), site.tx),
+      ...attempt.executeContext(signal, site.claim, () => site.assertOwner(), {
+        isFirstSend: false,
+        tx: site.tx,
+      }),
       originalOperationId,
     }),
   );

@@ -30,7 +30,7 @@ export async function performUnrecorded(attempt: EffectAttempt): Promise<Operati
   const answer = await attempt.call('execute', signals, (signal) =>
     attempt.deps.handlers.execute(
       attempt.input(),
-      attempt.executeContext(signal, claim, () => Promise.resolve()),
+      attempt.executeContext(signal, claim, () => Promise.resolve(), { isFirstSend: false }),
     ),
   );
   if (answer.kind === 'returned' && remoteTaskIn(answer.value) !== null)

@@ -16,6 +16,7 @@ const context = (signal: AbortSignal = NEVER): ExecuteContext => ({
     signal,
     lease: null,
     attempt: 1,
+    isFirstSend: true,
     fence: '1.1.1',
   },
   principal: { tenant: 't', subject: 'alice', roles: [] },

@@ -63,6 +63,7 @@ function contextOf({ plan, taskId, ordinal, attempt }: AttemptRequest) {
     principal: plan.principal,
     signal: AbortSignal.timeout(plan.deadlines.attemptMs),
     attempt,
+    isFirstSend: true,
     fence: `${ordinal}.${attempt}.0`,
     lease: null,
     heartbeat: () => undefined,
