@@ -11,6 +11,6 @@ export interface BeforeStore {
    */
   keep(operationId: string, tenant: string, before: JsonObject): Promise<JsonObject>;
   recall(operationId: string): Promise<JsonObject | null>;
-  /** Only where nothing was sent since it was kept, so that the next attempt reads anew. */
+  /** Only where no execution of the operation can have applied anything, so that the next one reads anew. */
   forget(operationId: string): Promise<void>;
 }

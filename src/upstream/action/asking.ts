@@ -36,16 +36,40 @@ export interface Asking {
   signal: AbortSignal;
 }
 
-/** Throws {@link NotTold} where an argument has no value. */
-export function argumentsOf(call: CompiledCall, values: Values): JsonObject {
+/**
+ * Throws {@link NotTold} where an argument has no value, or would be made of an answer that says it failed, which neither
+ * the argument looks at nor the condition that led here (`judged`).
+ */
+export function argumentsOf(
+  call: CompiledCall,
+  values: Values,
+  judged: ReadonlySet<string> = NONE,
+): JsonObject {
   const given = call.args.map(([name, from]) => {
     if ('value' in from) return [name, from.value] as const;
+    const failed = unjudgedFailure(from, values, judged);
+    if (failed !== undefined)
+      throw new NotTold(
+        `the argument ${name} of ${call.tool} is made of ${failed}, which is an error, and nothing looks at its isError`,
+      );
     const evaluated = from.evaluate(values);
     if (evaluated.ok) return [name, evaluated.value] as const;
     throw new NotTold(`the argument ${name} of ${call.tool} has no value: ${evaluated.reason}`);
   });
   return Object.fromEntries(given);
 }
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** An answer that the expression uses, that says it failed, and whose failure nobody looks at. */
+const unjudgedFailure = (
+  { answersRead, judgedFailures }: Expression,
+  values: Values,
+  judged: ReadonlySet<string> = NONE,
+): string | undefined =>
+  [...answersRead].find(
+    (path) => path !== 'args' && !judgedFailures.has(path) && !judged.has(path) && hasFailed(path, values),
+  );
 
 async function ask({ upstream, signal }: Asking, call: CompiledCall, values: Values): Promise<JsonObject> {
   const reply = await upstream.call({ tool: call.tool, args: argumentsOf(call, values), signal });
@@ -88,9 +112,7 @@ export async function askNamed(
 export type Judged = { kind: 'yes' } | { kind: 'no' } | { kind: 'untold'; reason: string };
 
 export function judge(expression: Expression, values: Values): Judged {
-  const failed = [...expression.answersRead].find(
-    (path) => !expression.judgedFailures.has(path) && hasFailed(path, values),
-  );
+  const failed = unjudgedFailure(expression, values);
   if (failed !== undefined)
     return {
       kind: 'untold',

@@ -22,6 +22,8 @@ interface Site {
   definition: UpstreamToolDefinition;
   parts: ToolParts;
   notes: ToolNotes;
+  /** Tools of the server that are declared to read only. */
+  safeTools: ReadonlySet<string>;
 }
 
 /** Undefined members stand for what has a defect, which is noted: such promises must not be used. */
@@ -146,7 +148,8 @@ export const isUndoing = (
 ): rollback is Exclude<UpstreamRollback, { none: string } | { outOfBand: string }> =>
   !('none' in rollback) && !('outOfBand' in rollback);
 
-function wayOf({ parts }: Site, field: string, way: UpstreamWay, variables: Variables): Way {
+function wayOf(site: Site, field: string, way: UpstreamWay, variables: Variables): Way {
+  const { parts } = site;
   const { tool, args, steps } = way;
   const calls =
     tool === undefined
@@ -154,9 +157,17 @@ function wayOf({ parts }: Site, field: string, way: UpstreamWay, variables: Vari
       : [parts.call(field, { tool, ...(args && { args }) }, variables)];
   return {
     when: optional(parts, `${field}.when`, way.when, variables),
-    steps: calls,
+    steps: calls.map((call) => ({ ...call, isRepeatable: isRepeatable(site, call) })),
     remains: optional(parts, `${field}.remains`, way.remains, variables, 'string'),
   };
+}
+
+/** No key goes with a step, so that one which dedupes by a key counts only where it is given the id of the undoing. */
+function isRepeatable({ tool: undone, definition, safeTools }: Site, { tool, args }: CompiledCall): boolean {
+  const { effect, key } = definition;
+  const isNatural = tool === undone.name && effect === 'conditional' && key !== undefined && 'natural' in key;
+  const namesUndoing = args.some(([, from]) => 'variables' in from && from.variables.has('rollbackId'));
+  return safeTools.has(tool) || isNatural || namesUndoing;
 }
 
 /** Readings before the effect whose failure nobody looks at. */

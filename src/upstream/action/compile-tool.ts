@@ -77,6 +77,7 @@ export function compileTool(
     definition,
     parts: new ToolParts(server.peers, notes),
     notes,
+    safeTools: server.safeTools,
   };
   try {
     noteConfiguration(site, server);
@@ -94,6 +95,7 @@ interface Site {
   definition: UpstreamToolDefinition;
   parts: ToolParts;
   notes: ToolNotes;
+  safeTools: ReadonlySet<string>;
 }
 
 function actionOf(server: ServerSite, site: Site, name: string): Action | null {

@@ -2,7 +2,8 @@
  * Sending the effect to its server, and what its answer proves.
  *
  * Invariants:
- * 1. What is read before the effect is durable before the effect is sent, and the first reading stands.
+ * 1. What is read before the effect is durable before the effect is sent. It is read anew only while nothing can have
+ *    been applied, by who still owns the operation; from then on the first reading stands.
  * 2. Only what proves that the tool did not run is a failure; an answer that says it failed, and none, are an unknown
  *    outcome: tools fail half-way.
  */
@@ -17,7 +18,7 @@ import { shownAnswer } from '../answer.ts';
 import type { ToolAnswer } from '../answer.ts';
 import type { BeforeStore } from '../before-store.ts';
 import type { Upstream, UpstreamCall, UpstreamReply } from '../upstream.ts';
-import { askNamed, judge, whyUnanswered } from './asking.ts';
+import { askNamed, whyUnanswered } from './asking.ts';
 import type { Values } from './asking.ts';
 import { preconditionFailure } from './precondition.ts';
 import type { ToolPromises } from './promises.ts';
@@ -40,10 +41,23 @@ export async function execute(
   const { operationId } = context;
   if (promises.before.length > 0) await readBefore(site, promises, { args, operationId }, context);
   const reply = await site.upstream.call(callOf(promises, args, context));
-  if (reply.kind === 'answer') return taken(site, promises, args, reply, operationId);
+  if (reply.kind === 'answer') return taken(site, promises, args, reply, context);
   if (reply.kind === 'task') return remoteTask(reply.task);
-  if (provesNothingSent(reply)) await site.before.forget(operationId);
+  if (provesNothingSent(reply)) await forgetUnsent(site, promises, context);
   throw failureOf(reply);
+}
+
+type Sender = Pick<ExecuteContext, 'operationId' | 'isFirstSend' | 'assertOwner'>;
+
+/** An earlier execution that is still in doubt may have to be undone to what was read before it. */
+async function forgetUnsent(
+  { before }: ToolSite,
+  promises: ToolPromises,
+  { operationId, isFirstSend, assertOwner }: Sender,
+): Promise<void> {
+  if (!isFirstSend || promises.before.length === 0) return;
+  await assertOwner();
+  await before.forget(operationId);
 }
 
 function callOf({ tool, key }: ToolPromises, args: JsonObject, context: ExecuteContext): UpstreamCall {
@@ -70,6 +84,7 @@ async function readBefore(
   context: ExecuteContext,
 ): Promise<void> {
   const { operationId, principal, signal } = context;
+  await forgetUnsent(site, promises, context);
   const before = await askNamed({ upstream: site.upstream, signal }, promises.before, values).catch(
     (error: unknown) => {
       throw ActionFailure.notSent(
@@ -88,9 +103,12 @@ async function readBefore(
       'payload_too_large',
     );
   const kept = await site.before.keep(operationId, principal.tenant, before);
-  const failure = await preconditionFailure(site, promises, { ...values, before: kept }, signal);
+  const sees = { ...values, before: kept };
+  const failure = await preconditionFailure(site, promises, sees, signal).catch(
+    (error: unknown) => (error as Error).message,
+  );
   if (failure !== null) {
-    await site.before.forget(operationId);
+    await forgetUnsent(site, promises, context);
     throw ActionFailure.notSent(failure);
   }
   await context.assertOwner();
@@ -105,17 +123,17 @@ export async function taken(
   promises: ToolPromises,
   args: JsonObject,
   answer: ToolAnswer,
-  operationId: string,
+  context: Sender,
 ): Promise<JsonObject> {
   if (!answer.isError) return answer.raw;
   const { refused, isSafe, hidesResult } = promises;
   const shown = shownAnswer(answer);
   const words = hidesResult ? 'its words are sensitive' : cut(String(shown['text']), WORDS_MAX);
-  const provesNothingDone =
-    isSafe || (refused !== null && judge(refused, { args, result: shown }).kind === 'yes');
-  if (!provesNothingDone)
+  // That it failed is what is judged, so the condition need not look at it.
+  const isRefusal = refused?.evaluate({ args, result: shown });
+  if (!isSafe && !(isRefusal?.ok === true && isRefusal.value === true))
     throw new Error(`The tool says that it failed, which says nothing of what it did: ${words}`);
-  await site.before.forget(operationId);
+  await forgetUnsent(site, promises, context);
   throw ActionFailure.permanent(`The tool refused: ${words}`);
 }
 

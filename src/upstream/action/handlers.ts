@@ -13,8 +13,7 @@ export function handlersOf(site: ToolSite, promises: ToolPromises): AnyHandlers 
   const { verify: verification, verifyRollback } = promises;
   const handlers: AnyHandlers = {
     execute: (args: JsonObject, context) => execute(site, promises, args, context),
-    remoteResult: (args: JsonObject, given, { operationId }) =>
-      taken(site, promises, args, answerIn(given), operationId),
+    remoteResult: (args: JsonObject, given, context) => taken(site, promises, args, answerIn(given), context),
     ...(promises.precondition && {
       precondition: (args: JsonObject, context) => precondition(site, promises, args, context),
     }),

@@ -11,9 +11,14 @@ export interface Verification extends Condition {
   notYet: Expression | null;
 }
 
+export interface UndoStep extends CompiledCall {
+  /** Sent twice it does no more than once: it changes nothing, or the server is told which undoing it belongs to. */
+  isRepeatable: boolean;
+}
+
 export interface Way {
   when: Expression | null;
-  steps: CompiledCall[];
+  steps: UndoStep[];
   remains: Expression | null;
 }
 

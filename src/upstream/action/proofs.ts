@@ -45,7 +45,7 @@ export async function lookup(
   // Both at once contradict each other: nothing is known.
   if (isApplied.kind === isNot.kind)
     return unknown(isApplied.kind === 'yes' ? 'both conditions are true' : reasonOf(isApplied));
-  if (isApplied.kind === 'yes') return applied(resultOf(condition.result, read));
+  if (isApplied.kind === 'yes') return applied(resultOf(condition, read));
   return isNot.kind === 'yes' && isApplied.kind === 'no' ? notApplied() : unknown(reasonOf(isApplied));
 }
 
@@ -54,8 +54,12 @@ const reasonOf = (judged: Judged): string =>
   judged.kind === 'untold' ? judged.reason : 'neither condition is true';
 
 /** As told by the lookup; the tool's own answer is lost. */
-function resultOf(told: NonNullable<ToolPromises['lookup']>['result'], read: Values): JsonObject {
-  if (told !== null) return lookedUpResult(argumentsOf({ tool: 'result', args: told }, read));
+function resultOf(
+  { result: told, expression }: NonNullable<ToolPromises['lookup']>,
+  read: Values,
+): JsonObject {
+  if (told !== null)
+    return lookedUpResult(argumentsOf({ tool: 'result', args: told }, read, expression.judgedFailures));
   const { answer } = read;
   if (!isJsonObject(answer)) return lookedUpResult({ found: true });
   const { structured, content } = answer;

@@ -1,18 +1,22 @@
 /**
- * Undoing an effect by other tools of the server (S6). Whatever shows that it is undone already is asked first, since most
- * tools can not be called twice.
+ * Undoing an effect by other tools of the server (S6).
+ *
+ * Invariants:
+ * 1. Whatever shows that it is undone already is asked first, since most tools can not be called twice.
+ * 2. A step whose answer was lost is sent again only where the server can tell that it is the same. Else it is read back
+ *    once, and where that does not show it undone a person is asked: it may only not be seen yet.
  */
 import { ActionFailure } from '../../contract/handlers.ts';
-import type { ExecuteContext } from '../../contract/handlers.ts';
+import type { ExecuteContext, LookContext } from '../../contract/handlers.ts';
 import { cut } from '../../contract/text.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 import { shownAnswer } from '../answer.ts';
 import { argumentsOf, askAll, judge, NotTold } from './asking.ts';
-import type { CompiledCall, Values } from './asking.ts';
+import type { Values } from './asking.ts';
 import { failureOf } from './execute.ts';
 import type { ToolSite } from './execute.ts';
-import { valuesOf, verify } from './proofs.ts';
-import type { ToolPromises, Way } from './promises.ts';
+import { lookup, valuesOf, verify } from './proofs.ts';
+import type { ToolPromises, UndoStep, Way } from './promises.ts';
 
 type UndoContext = ExecuteContext & { originalOperationId: string };
 const WORDS_MAX = 1_000;
@@ -29,18 +33,37 @@ export async function rollback(
     ...(await valuesOf(site, promises, { args, operationId, result })),
     rollbackId,
   };
-  const { verifyRollback } = promises;
-  if (verifyRollback !== null && (await verify(site, verifyRollback, values, signal)).kind === 'verified')
-    return {};
+  const isUndone = () => isSeenUndone(site, promises, values, { ...context, operationId });
+  if (await isUndone()) return {};
   const undoing = promises.rollback;
   if (undoing === null) throw ActionFailure.permanent('Nothing is configured to undo it.');
   const read = await askAll({ upstream: site.upstream, signal }, undoing.reads, values);
   const way = wayOf(undoing.ways, read);
+  const judged = way.when?.judgedFailures;
   for (const [index, step] of way.steps.entries()) {
     await context.assertOwner();
-    await take(site, step, read, { isFirst: index === 0, signal });
+    const taken = await take(site, step, read, { isFirst: index === 0, judged, signal });
+    if (taken.kind === 'taken') continue;
+    if (await isUndone().catch(() => false)) break;
+    throw ActionFailure.permanent(
+      `${step.tool} may have been carried out, and can not be called twice: ${taken.why}`,
+    );
   }
   return remainsOf(way, read);
+}
+
+/** `context`: of the effect. A lookup is the proof where nothing else is. */
+async function isSeenUndone(
+  site: ToolSite,
+  promises: ToolPromises,
+  values: Values,
+  context: LookContext,
+): Promise<boolean> {
+  const { verifyRollback } = promises;
+  if (verifyRollback !== null)
+    return (await verify(site, verifyRollback, values, context.signal)).kind === 'verified';
+  const { args } = values;
+  return (await lookup(site, promises, args as JsonObject, context)).kind === 'not_applied';
 }
 
 /** The first whose condition is true; one that can't be told ends the search, since a later one may be wrong. */
@@ -54,20 +77,28 @@ function wayOf(ways: Way[], values: Values): Way {
   throw ActionFailure.permanent('None of the configured ways to undo it applies.');
 }
 
+type Taken = { kind: 'taken' } | { kind: 'in_doubt'; why: string };
+
 async function take(
   { upstream }: ToolSite,
-  step: CompiledCall,
+  step: UndoStep,
   values: Values,
-  { isFirst, signal }: { isFirst: boolean; signal: AbortSignal },
-): Promise<void> {
-  const reply = await upstream.call({ tool: step.tool, args: argumentsOf(step, values), signal });
+  {
+    isFirst,
+    judged,
+    signal,
+  }: { isFirst: boolean; judged: ReadonlySet<string> | undefined; signal: AbortSignal },
+): Promise<Taken> {
+  const reply = await upstream.call({ tool: step.tool, args: argumentsOf(step, values, judged), signal });
   if (reply.kind === 'answer') {
-    if (!reply.isError) return;
+    if (!reply.isError) return { kind: 'taken' };
     throw new Error(
       `${step.tool} says that it failed: ${cut(String(shownAnswer(reply)['text']), WORDS_MAX)}`,
     );
   }
   const failure = failureOf(reply);
+  if ((reply.kind === 'in_doubt' || reply.kind === 'task') && !step.isRepeatable)
+    return { kind: 'in_doubt', why: failure.message };
   // Of a later step it is known that earlier ones were taken.
   throw isFirst ? failure : new Error(failure.message);
 }

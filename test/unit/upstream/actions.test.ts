@@ -23,6 +23,7 @@ function context(more: Partial<ExecuteContext> = {}): ExecuteContext {
     ...{
       lease: null,
       attempt: 1,
+      isFirstSend: true,
       fence: '1.1.1',
       heartbeat: () => undefined,
       assertOwner: () => Promise.resolve(),
@@ -143,7 +144,7 @@ describe('a file written by somebody else’s tool', () => {
       return write?.(args, call) ?? failsWith('');
     };
     await handlers.execute(input, context());
-    await handlers.execute(input, context({ attempt: 2 }));
+    await handlers.execute(input, context({ attempt: 2, isFirstSend: false }));
     expect(keptWhenSent).toMatchObject({ old: { text: 'old' } });
     expect(before.kept.get(operationId)).toMatchObject({ old: { text: 'old' } });
   });
