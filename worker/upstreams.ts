@@ -75,12 +75,12 @@ const opener = async (): Promise<typeof openUpstream> =>
   (await import('../src/upstream/connection/open-upstream.ts')).openUpstream;
 
 function lineTo(target: UpstreamTarget, log: Log): Parameters<typeof openUpstream>[0] {
-  const { identity } = target;
+  const { identity, secrets } = target;
   const address =
     target.kind === 'http'
-      ? { url: target.url, headers: target.headers }
+      ? { url: target.url, headers: target.headers, secrets }
       : {
-          ...{ command: target.command, args: target.args, env: target.env },
+          ...{ command: target.command, args: target.args, env: target.env, secrets },
           ...(target.cwd !== undefined && { cwd: target.cwd }),
         };
   return { identity, address, info: INFO, log };

@@ -152,7 +152,12 @@ export interface UpstreamDefinition {
 }
 
 /** How a server is reached, with everything from the environment filled in. Holds secrets: never logged or stored. */
-export type UpstreamTarget = { name: string; identity: string } & (
+export type UpstreamTarget = {
+  name: string;
+  identity: string;
+  /** What was taken from the environment, each with its prefix and without: never shown. */
+  secrets: string[];
+} & (
   | { kind: 'stdio'; command: string; args: string[]; env: Record<string, string>; cwd?: string }
   | { kind: 'http'; url: string; headers: Record<string, string> }
 );

@@ -7,15 +7,18 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Throws `invalid_configuration` naming each variable that is not set. The answer holds secrets. */
 export function targetOf(name: string, definition: UpstreamDefinition, env: Environment): UpstreamTarget {
   const missing: string[] = [];
+  const secrets: string[] = [];
   const fill = (setting: UpstreamSetting): string => {
     if (typeof setting === 'string') return setting;
     const value = env[setting.env];
     if (value === undefined || value === '') missing.push(setting.env);
-    return `${setting.prefix ?? ''}${value ?? ''}`;
+    const whole = `${setting.prefix ?? ''}${value ?? ''}`;
+    secrets.push(value ?? '', whole);
+    return whole;
   };
   const fillAll = (settings: Record<string, UpstreamSetting> = {}): Record<string, string> =>
     Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, fill(setting)]));
-  const target = filled(name, definition, fill, fillAll);
+  const target = filled(name, definition, { fill, fillAll, secrets });
   if (missing.length === 0) return target;
   const names = [...new Set(missing)].join(', ');
   throw new HoldfastError(
@@ -25,16 +28,22 @@ export function targetOf(name: string, definition: UpstreamDefinition, env: Envi
   );
 }
 
+interface Filling {
+  fill: (setting: UpstreamSetting) => string;
+  fillAll: (settings?: Record<string, UpstreamSetting>) => Record<string, string>;
+  /** Grows as they are filled in. */
+  secrets: string[];
+}
+
 function filled(
   name: string,
   { identity = name, command, args = [], env, cwd, url, headers }: UpstreamDefinition,
-  fill: (setting: UpstreamSetting) => string,
-  fillAll: (settings?: Record<string, UpstreamSetting>) => Record<string, string>,
+  { fill, fillAll, secrets }: Filling,
 ): UpstreamTarget {
   if (command === undefined)
-    return { name, identity, kind: 'http', url: url ?? '', headers: fillAll(headers) };
+    return { name, identity, secrets, kind: 'http', url: url ?? '', headers: fillAll(headers) };
   return {
-    ...{ name, identity, kind: 'stdio', command },
+    ...{ name, identity, secrets, kind: 'stdio', command },
     args: args.map(fill),
     env: fillAll(env),
     ...(cwd !== undefined && { cwd }),

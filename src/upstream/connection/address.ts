@@ -10,7 +10,10 @@ export interface ServerUrl {
   headers?: Readonly<Record<string, string>>;
 }
 
-export type UpstreamAddress = ServerCommand | ServerUrl;
+export type UpstreamAddress = (ServerCommand | ServerUrl) & {
+  /** What of it came from the environment, wherever it stands: in arguments, say. */
+  secrets?: readonly string[];
+};
 
 export interface UpstreamTimeouts {
   /** Start of a process or connection with its handshake. */
@@ -34,7 +37,7 @@ const SECRET_LENGTH_LEAST = 3;
 
 function secretsOf(address: UpstreamAddress): string[] {
   const texts = 'url' in address ? secretsOfUrl(address) : Object.values(address.env ?? {});
-  return [...new Set(texts)]
+  return [...new Set([...texts, ...(address.secrets ?? [])])]
     .filter((text) => text.length >= SECRET_LENGTH_LEAST)
     .sort((a, b) => b.length - a.length);
 }
