@@ -11,17 +11,27 @@ export type ToolAnswer = Extract<UpstreamReply, { kind: 'answer' }>;
 /** What a task keeps of an answer: MCP's own form, with the mark and without what calls itself ours. */
 export function marked(identity: string, answer: Record<string, unknown>): Record<string, unknown> {
   const { content, structuredContent, isError, _meta } = answer;
-  const given = Object.entries(isJsonObject(_meta as Json) ? (_meta as JsonObject) : {});
   return {
     content: Array.isArray(content) ? content : [],
     ...(structuredContent !== undefined && { structuredContent }),
     ...(isError === true && { isError }),
     _meta: {
-      ...Object.fromEntries(given.filter(([key]) => !key.startsWith('holdfast/'))),
+      ...notOurs(_meta),
       [UPSTREAM_META]: identity,
     },
   };
 }
+
+/** `answer` without what in its `_meta` calls itself ours. */
+export const withoutMarks = (answer: JsonObject): JsonObject =>
+  answer['_meta'] === undefined ? answer : { ...answer, _meta: notOurs(answer['_meta']) };
+
+const notOurs = (meta: unknown): JsonObject =>
+  Object.fromEntries(
+    Object.entries(isJsonObject(meta as Json) ? (meta as JsonObject) : {}).filter(
+      ([key]) => !key.startsWith('holdfast/'),
+    ),
+  );
 
 /** The result of a call whose answer was lost, as a lookup tells it. */
 export const lookedUpResult = (structured: JsonObject): JsonObject => ({

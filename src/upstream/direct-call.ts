@@ -7,6 +7,7 @@ import { HoldfastError } from '../contract/error.ts';
 import type { RemoteTaskHandle } from '../contract/remote-server.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { JsonObject } from '../task/json.ts';
+import { withoutMarks } from './answer.ts';
 import type { Upstream, UpstreamCall } from './upstream.ts';
 
 export type DirectCall = (
@@ -15,7 +16,7 @@ export type DirectCall = (
 ) => Promise<JsonObject>;
 
 /**
- * The tool's answer, as it is. Throws `permanent_failure` where the server refuses, `rate_limited` and `attempt_failed`
+ * The tool's answer, as it is but for what in its `_meta` calls itself ours. Throws `permanent_failure` where the server refuses, `rate_limited` and `attempt_failed`
  * where it can't be reached or does not answer; the call may then be made again.
  */
 export function directCall(upstream: Upstream, tool: string): DirectCall {
@@ -24,7 +25,7 @@ export function directCall(upstream: Upstream, tool: string): DirectCall {
     switch (reply.kind) {
       case 'answer': {
         const { resultType: _type, ...answer } = reply.raw;
-        return answer;
+        return withoutMarks(answer);
       }
       case 'task':
         return await resultOf(upstream, reply.task, signal);
@@ -58,7 +59,7 @@ async function resultOf(
       const least = LIMITS.remotePollMsMin.value;
       await delay(Math.max(least, pollIntervalMs), undefined, { signal });
       const status = await remote.status(task, signal);
-      if (status.kind === 'completed') return status.result;
+      if (status.kind === 'completed') return withoutMarks(status.result);
       if (status.kind !== 'working') throw failure('permanent_failure', task.tool, endWords(status.kind));
       pollIntervalMs = status.pollIntervalMs ?? pollIntervalMs;
     }
