@@ -52,7 +52,7 @@ export function touchedBy(root: ASTNode, variables: Record<string, CelType>): To
     if (path !== null) return note(path, node);
     const called = node.op === 'rcall' || node.op === 'call' ? node.args[0] : null;
     if (called === 'matches') refuseMatches(node);
-    touched.splits ||= called === 'split';
+    touched.splits ||= called === 'split' || called === 'json';
     const isMacro = node.op === 'rcall' && MACROS.has(node.args[0]);
     const inner = isMacro || isBind(node) ? new Set([...bound, ...boundBy(node)]) : bound;
     for (const child of childrenOf(node)) visit(child, inner, nesting + (isMacro ? 1 : 0));

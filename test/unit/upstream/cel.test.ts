@@ -105,6 +105,19 @@ describe('what it answers', () => {
     expect(run('args.tags.all(a, a == "x")', 'bool', { args: { tags } })).toEqual({ ok: true, value: true });
   });
 
+  test.each(['json(args.path)', 'args.path.split(",")'])(
+    '[M8.1] so are those over the list that %s makes',
+    (list) => {
+      const source = `${list}.all(a, ${list}.exists(b, a == b))`;
+      const path = JSON.stringify(Array.from({ length: 600 }, () => 1));
+      expect(run(source, 'bool', { args: { path } })).toEqual({
+        ok: false,
+        reason: 'it would take too many steps',
+      });
+      expect(run(source, 'bool', { args: { path: '[1,1]' } })).toEqual({ ok: true, value: true });
+    },
+  );
+
   test('what is no JSON is none', () => {
     for (const value of [
       new Date(),
