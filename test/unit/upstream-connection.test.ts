@@ -7,6 +7,11 @@ import { createLineLog } from '../../src/upstream/connection/log.ts';
 import { createPace } from '../../src/upstream/connection/pace.ts';
 import { readTools } from '../../src/upstream/connection/tool-list.ts';
 import { upstreamReply } from '../../src/upstream/connection/upstream-reply.ts';
+import type { Connection } from '../../src/upstream/connection/connection.ts';
+import { createRemoteTasks } from '../../src/upstream/connection/remote-tasks.ts';
+import { targetOf } from '../../src/upstream/target.ts';
+import type { Link } from '../../src/mcp-client/link.ts';
+import type { Reply } from '../../src/mcp-client/reply.ts';
 import type { JsonObject } from '../../src/task/json.ts';
 
 const asIs = (text: string) => text;
@@ -137,5 +142,60 @@ describe('what a server prints', () => {
     expect(clean('Bearer tok-en, tok-en, pass-word, in-the-url')).toBe(
       '[redacted], [redacted], [redacted], [redacted]',
     );
+  });
+
+  test('[S2.10] what came from the environment is a secret wherever it stands, with its prefix and without', () => {
+    const env = { KEY: 'arg-secret', TOKEN: 'env-secret', BEARER: 'head-secret' };
+    const stdio = targetOf(
+      'a',
+      {
+        command: 'x',
+        args: ['--port=1', { env: 'KEY', prefix: '--key=' }],
+        env: { TOKEN: { env: 'TOKEN', prefix: 'pre-' }, PLAIN: 'plain' },
+      },
+      env,
+    );
+    const http = targetOf(
+      'b',
+      { url: 'https://b.example', headers: { 'x-key': { env: 'BEARER', prefix: 'k:' } } },
+      env,
+    );
+    const cleans = [stdio, http].map((target) =>
+      cleanerOf(
+        target.kind === 'http'
+          ? { url: target.url, headers: target.headers, secrets: target.secrets }
+          : { command: target.command, args: target.args, env: target.env, secrets: target.secrets },
+      ),
+    );
+    expect(cleans[0]?.('--key=arg-secret arg-secret pre-env-secret env-secret --port=1')).toBe(
+      '[redacted] [redacted] [redacted] [redacted] --port=1',
+    );
+    expect(cleans[1]?.('k:head-secret head-secret https://b.example')).toBe(
+      '[redacted] [redacted] https://b.example',
+    );
+  });
+});
+
+describe('a task of 2025-11-25', () => {
+  const task = { server: 's', tool: 't', taskId: 'r1', pollIntervalMs: 500, ttlMs: null };
+  const statusAfter = (status: string, end: Reply) => {
+    const connection: Connection = {
+      call: () => Promise.reject(new Error('no calls here')),
+      control: async (method, params, _signal) => {
+        await params({ era: 'legacy' } as Link);
+        return method === 'tasks/get' ? { kind: 'result', result: { taskId: 'r1', status } } : end;
+      },
+      close: () => Promise.resolve(),
+    };
+    return createRemoteTasks(connection, asIs).status(task, new AbortController().signal);
+  };
+  const trouble: Reply = { kind: 'error', error: { code: -32_603, message: 'store is busy' } };
+
+  test('[S8.4] whose result can not be told just now has not failed: it is asked again', async () => {
+    await expect(statusAfter('completed', trouble)).rejects.toMatchObject({ code: 'attempt_failed' });
+  });
+
+  test('[S8.4] that failed ends with the error that it failed with', async () => {
+    expect(await statusAfter('failed', trouble)).toMatchObject({ kind: 'failed', message: 'store is busy' });
   });
 });

@@ -85,7 +85,8 @@ function statusOf(wire: JsonObject, clean: (text: string) => string): RemoteStat
 
 /** What `tasks/result` answered. */
 function endOf(reply: Reply, isFailed: boolean, clean: (text: string) => string): RemoteStatus {
-  if (reply.kind === 'error') return failed(reply.error as unknown as JsonObject, clean);
+  // Of a task that did not fail, an error is the server's own trouble: its result may still come.
+  if (reply.kind === 'error' && isFailed) return failed(reply.error as unknown as JsonObject, clean);
   return completed(resultOf(reply, 'tasks/result', clean), isFailed);
 }
 
