@@ -270,6 +270,32 @@ describe.each(STORES)('an operation in doubt on $kind', ({ open }) => {
       expect(await operation.attempt()).toMatchObject({ kind: 'released' });
       expect(sends).toBe(2);
     });
+
+    test('[S2.4] the handler is told whether an earlier execution may have been applied', async () => {
+      for (const [isSettled, expected] of [
+        [false, [true, false, false]],
+        [true, [true, true, true]],
+      ] as const) {
+        const told: boolean[] = [];
+        const operation = await Operation.reserve(ledger, {
+          target: new Target(true),
+          lookup: 'conclusive',
+          handlers: {
+            execute(_input, { isFirstSend }) {
+              told.push(isFirstSend);
+              return Promise.reject(told.length === 1 ? new Error('reset') : ActionFailure.notSent('down'));
+            },
+            lookup: () => Promise.resolve(isSettled ? notApplied() : unknown()),
+          },
+          plan: { deadlines: { attemptMs: 1, settleMs: 0 } },
+        });
+        for (let sent = 0; sent < 3; sent += 1) {
+          await operation.attempt();
+          await sleep(3);
+        }
+        expect(told).toEqual(expected);
+      }
+    });
   });
 
   test('[S2.3] settling an operation that was never sent gives it back and shuts out older attempts', async () => {

@@ -108,6 +108,23 @@ describe.each(STORES)('a remote task on $kind', ({ open }) => {
     });
   });
 
+  test('[M8.4] who reads its result is told whether an earlier execution may have been applied', async () => {
+    const told: boolean[] = [];
+    const { operation } = await begun({
+      handlers: {
+        remoteResult: async (_input, _given, { isFirstSend, assertOwner }) => {
+          await assertOwner();
+          told.push(isFirstSend);
+          throw ActionFailure.permanent('no such folder');
+        },
+      },
+    });
+    await operation.attempt();
+    await ended(operation, { kind: 'completed' }, { isError: true });
+    await operation.attempt({ purpose: 'settle' });
+    expect(told).toEqual([true]);
+  });
+
   test('[M8.4] completed with what nobody can read: a person is asked, nothing is sent', async () => {
     const { operation, submitted } = await begun({
       effect: 'unsafe',

@@ -14,18 +14,16 @@
  */
 import type { Link } from '../../mcp-client/link.ts';
 import { NEVER } from '../../contract/clock.ts';
-import type { Reply } from '../../mcp-client/reply.ts';
-import { isJsonObject } from '../../task/json.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
-import type { Upstream, UpstreamCall, UpstreamReply, UpstreamTool } from '../upstream.ts';
+import type { Upstream, UpstreamTool } from '../upstream.ts';
 import { cleanerOf, UPSTREAM_TIMEOUTS } from './address.ts';
 import type { UpstreamAddress, UpstreamTimeouts } from './address.ts';
+import { callTool } from './call-tool.ts';
 import { createConnection } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type { UpstreamLog } from './log.ts';
 import { createRemoteTasks, resultOf } from './remote-tasks.ts';
 import { readTools } from './tool-list.ts';
-import { upstreamReply } from './upstream-reply.ts';
 
 export interface UpstreamOptions {
   /** What the ledger knows the server by. */
@@ -101,64 +99,4 @@ async function calledAsTask(
   if (link.era !== 'legacy' || tasks?.requests?.tools?.call === undefined) return false;
   const support = (await tools.known()).find(({ name }) => name === tool)?.taskSupport;
   return support === 'required' || (support === 'optional' && (asTask?.(tool) ?? false));
-}
-
-interface CallParts {
-  identity: string;
-  clean: (text: string) => string;
-  isTask: (link: Link, tool: string) => Promise<boolean>;
-}
-
-/** How often a server may ask in the midst of one call. */
-const ROUNDS_MAX = 3;
-
-async function callTool(
-  connection: Connection,
-  { identity, clean, isTask }: CallParts,
-  { tool, args, meta, headers, signal, onProgress }: UpstreamCall,
-): Promise<UpstreamReply> {
-  let asTask = false;
-  const paramsFor = (more: JsonObject) => async (link: Link) => {
-    asTask = await isTask(link, tool);
-    return {
-      ...{ name: tool, arguments: args, ...more },
-      ...(meta !== undefined && { _meta: meta }),
-      ...(asTask && { task: {} }),
-    };
-  };
-  const request = { signal, ...(onProgress && { onProgress }), ...(headers && { headers }) };
-  const names = () => ({ server: identity, tool, asTask });
-  try {
-    let reply = await connection.call(paramsFor({}), request);
-    for (let round = 1; round <= ROUNDS_MAX; round += 1) {
-      const dismissal = dismissalOf(reply);
-      if (dismissal === null) return upstreamReply(reply, names(), clean);
-      const next = await connection.call(paramsFor(dismissal), request);
-      // The server has begun: that this message did not reach it proves nothing about the call.
-      if (next.kind === 'failure' && next.failure !== 'lost')
-        return {
-          kind: 'in_doubt',
-          message: `a form of the server could not be dismissed: ${clean(next.message)}`,
-        };
-      reply = next;
-    }
-    return upstreamReply(reply, names(), clean);
-  } catch (error) {
-    // The tool's wish for a task could not be read; nothing was sent of the call.
-    return { kind: 'not_sent', message: clean(error instanceof Error ? error.message : String(error)) };
-  }
-}
-
-/** What goes back to a server of 2026-07-28 that asks with forms alone; null where it asks nothing, or for other things. */
-function dismissalOf(reply: Reply): JsonObject | null {
-  if (reply.kind !== 'result' || reply.result.resultType !== 'input_required') return null;
-  const { inputRequests, requestState } = reply.result;
-  const requests = Object.entries(isJsonObject(inputRequests) ? inputRequests : {});
-  if (requests.length === 0) return null;
-  if (!requests.every(([, request]) => isJsonObject(request) && request.method === 'elicitation/create'))
-    return null;
-  return {
-    inputResponses: Object.fromEntries(requests.map(([key]) => [key, { action: 'cancel' }])),
-    ...(requestState !== undefined && { requestState }),
-  };
 }
