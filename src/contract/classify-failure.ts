@@ -84,7 +84,7 @@ const httpDateMs = (text: string): number =>
     : Number.NaN;
 
 /** By shape, not by class: a handler's package may bring its own copy of Holdfast. */
-function isActionFailure(error: unknown): error is ActionFailure {
+export function isActionFailure(error: unknown): error is ActionFailure {
   return (
     error instanceof ActionFailure ||
     (error instanceof Error && error.name === 'ActionFailure' && 'failure' in error)

@@ -23,15 +23,20 @@ const HANDLE: z.ZodType<RemoteTaskHandle> = z.object({
   ttlMs: z.number().min(0).transform(Math.ceil).nullable(),
 });
 
+/** Null: what it names is no handle. */
+export function handleIn(answered: unknown): RemoteTaskHandle | null {
+  const checked = HANDLE.safeParse(remoteTaskIn(answered));
+  return checked.success ? checked.data : null;
+}
+
 export async function handOver(
   attempt: EffectAttempt,
   held: HeldClaim,
   answered: unknown,
   before: Before,
 ): Promise<OperationOutcome> {
-  const checked = HANDLE.safeParse(remoteTaskIn(answered));
-  if (!checked.success) return raiseAttention(attempt, held.claim, unwatched('its handle is none'));
-  const handle = checked.data;
+  const handle = handleIn(answered);
+  if (handle === null) return raiseAttention(attempt, held.claim, unwatched('its handle is none'));
   const inDoubtBefore = before === 'in_doubt';
   const { ledger } = attempt.deps;
   const kept = await persist(() => ledger.registerRemoteTask(held.claim, { handle, inDoubtBefore }));

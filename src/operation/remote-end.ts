@@ -5,7 +5,11 @@
  * 1. While it may be alive nothing is executed and nothing looked up: it is watched.
  * 2. Only a completed one gives a result. How a failed or cancelled one left the target is found out as after any attempt.
  */
+import { isActionFailure } from '../contract/classify-failure.ts';
+import { LIMITS } from '../contract/limits.ts';
+import { cut } from '../contract/text.ts';
 import type { RemoteTaskRow } from '../ledger/remote-tasks.ts';
+import type { Failure } from '../task/failure.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
 import { onFailure, onReturned } from './execute.ts';
@@ -35,22 +39,48 @@ export async function askRemote(attempt: EffectAttempt, held: HeldClaim): Promis
 
 async function takeResult(attempt: EffectAttempt, held: HeldClaim, row: RemoteTaskRow): Promise<RemoteFound> {
   const given = await givenBy(attempt, held, row);
-  if (given === undefined) return unusable('its result can not be had any more');
+  if (given.kind === 'gone') return unusable('its result can not be had any more');
+  if (given.kind === 'not_asked') return askAgain(attempt, given.why);
   const { remoteResult } = attempt.deps.handlers;
-  if (remoteResult === undefined) return { kind: 'decided', outcome: await onReturned(attempt, held, given) };
+  if (remoteResult === undefined)
+    return { kind: 'decided', outcome: await onReturned(attempt, held, given.value) };
   const answer = await attempt.call<unknown>('remoteResult', [attempt.runtime.signal, held.lost], (signal) =>
-    remoteResult(attempt.input(), structuredClone(given) as JsonObject, {
-      ...attempt.lookContext(signal),
-      isFirstSend: !row.inDoubtBefore,
-      assertOwner: held.assertOwner,
-    }),
+    declaredAlone(() =>
+      remoteResult(attempt.input(), structuredClone(given.value) as JsonObject, {
+        ...attempt.lookContext(signal),
+        isFirstSend: !row.inDoubtBefore,
+        assertOwner: held.assertOwner,
+      }),
+    ),
   );
   if (answer.kind === 'returned')
     return { kind: 'decided', outcome: await onReturned(attempt, held, answer.value) };
   const { failure } = answer;
-  if (failure.kind === 'unknown') return unusable(failure.message);
+  if (failure.kind === 'unknown' || failure.kind === 'rateLimited') return unusable(failure.message);
   const before = row.inDoubtBefore ? 'in_doubt' : 'nothing_sent';
   return { kind: 'decided', outcome: await onFailure(attempt, held, failure, before) };
+}
+
+/**
+ * A request that reading the result makes says nothing about the effect, which is over: only what the handler declares
+ * does.
+ */
+async function declaredAlone<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isActionFailure(error)) throw error;
+    throw new Error('it could not be read', { cause: error });
+  }
+}
+
+/** The settle budget bounds how often; at the last look it is given up. */
+function askAgain(attempt: EffectAttempt, why: string): RemoteFound {
+  if (attempt.request.verifyFinal) return unusable(why);
+  const said = `The server's task completed, and its result could not be fetched this time: ${why}`;
+  const message = cut(said, LIMITS.failureMessageLengthMax.value);
+  const failure: Failure = { kind: 'unknown', code: 'outcome_unknown', message };
+  return { kind: 'decided', outcome: { kind: 'unknown', failure, attention: false } };
 }
 
 const unusable = (why: string): RemoteFound => ({
@@ -59,18 +89,21 @@ const unusable = (why: string): RemoteFound => ({
   message: `the server's task completed, and what came of it is not known: ${why}`,
 });
 
+type Given = { kind: 'given'; value: Json } | { kind: 'gone' } | { kind: 'not_asked'; why: string };
+
 /** As the ledger keeps it; where it keeps none, as the server gives it once more. */
 async function givenBy(
   attempt: EffectAttempt,
   held: HeldClaim,
   { result, handle }: RemoteTaskRow,
-): Promise<Json | undefined> {
+): Promise<Given> {
   const kept = await recallValue(attempt, result);
-  if (kept !== undefined) return kept;
+  if (kept !== undefined) return { kind: 'given', value: kept };
   const server = attempt.deps.remotes?.(handle.server);
-  if (server === undefined) return undefined;
+  if (server === undefined) return { kind: 'not_asked', why: 'this worker does not know the server' };
   const answer = await attempt.call('remoteResult', [attempt.runtime.signal, held.lost], (signal) =>
     server.status(handle, signal),
   );
-  return answer.kind === 'returned' && answer.value.kind === 'completed' ? answer.value.result : undefined;
+  if (answer.kind !== 'returned') return { kind: 'not_asked', why: answer.failure.message };
+  return answer.value.kind === 'completed' ? { kind: 'given', value: answer.value.result } : { kind: 'gone' };
 }

@@ -6,6 +6,7 @@ import type { RemoteTaskHandle } from '../../src/contract/remote-server.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { RemoteSeen } from '../../src/task/remote.ts';
 import type { JsonObject } from '../../src/task/json.ts';
+import { deferred } from '../support/deferred.ts';
 import { Operation, STORES } from '../support/operation-rig.ts';
 import type { Handlers, OperationSpec, TestStore } from '../support/operation-rig.ts';
 
@@ -139,6 +140,60 @@ describe.each(STORES)('a remote task on $kind', ({ open }) => {
     expect(submitted()).toBe(1);
   });
 
+  test.each([
+    [
+      'a refused connection',
+      Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' }),
+    ],
+    ['a server that answers "later"', ActionFailure.rateLimited('later', 1_000)],
+  ])('[M8.4] %s while its result is read says nothing about the effect', async (_what, error) => {
+    for (const isSync of [true, false]) {
+      const { operation, submitted } = await begun({
+        effect: 'unsafe',
+        handlers: {
+          remoteResult: () => {
+            if (isSync) throw error;
+            return Promise.reject(error);
+          },
+        },
+      });
+      await operation.attempt();
+      await ended(operation, { kind: 'completed' }, { files: 3 });
+      expect(await operation.attempt()).toMatchObject({ kind: 'unknown', attention: true });
+      expect(submitted()).toBe(1);
+    }
+  });
+
+  test('[M8.4] a result that could not be fetched is asked for again; one that is forgotten goes to a person', async () => {
+    const answers = [
+      () => Promise.reject(new Error('no route')),
+      () => Promise.resolve({ kind: 'not_found' } as const),
+    ];
+    const remotes = () => ({
+      status: () => (answers.shift() as () => Promise<{ kind: 'not_found' }>)(),
+      ...{ cancel: () => Promise.resolve(), answer: () => Promise.resolve() },
+    });
+    const { operation, submitted } = await begun({ effect: 'unsafe' });
+    await operation.attempt();
+    await ended(operation, { kind: 'completed' });
+    const settle = (deps: object, verifyFinal = false) =>
+      operation.attempt({ purpose: 'settle', verifyFinal }, deps);
+    expect(await settle({ remotes })).toMatchObject({ kind: 'unknown', attention: false });
+    expect(await settle({ remotes: () => undefined })).toMatchObject({ kind: 'unknown', attention: false });
+    expect(await settle({ remotes })).toMatchObject({ kind: 'unknown', attention: true });
+    expect(submitted()).toBe(1);
+  });
+
+  test('[S5.3] a result that can not be fetched at the last look goes to a person', async () => {
+    const { operation } = await begun({ effect: 'unsafe' });
+    await operation.attempt();
+    await ended(operation, { kind: 'completed' });
+    expect(await operation.attempt({ purpose: 'settle', verifyFinal: true })).toMatchObject({
+      kind: 'unknown',
+      attention: true,
+    });
+  });
+
   test.each(['failed', 'cancelled'] as const)(
     '[M8.4] %s proves nothing about the effect: an unsafe one goes to a person',
     async (kind) => {
@@ -233,6 +288,43 @@ describe.each(STORES)('a remote task on $kind', ({ open }) => {
     expect(row?.handle.taskId).toMatch(/^made-by-2/);
     expect((await operation.row()).lateOutcome).toMatchObject({ kind: 'remote' });
     expect((await operation.alerts()).map(({ type }) => type)).toContain('possible_duplicate');
+  });
+
+  test('[S2.7] a handle that comes after its claim was lost is no applied effect', async () => {
+    const { operation } = await begun({
+      handlers: {
+        execute: async (_input, { attempt, assertOwner }) => {
+          if (attempt === 1) {
+            await operation.attempt({ attempt: 2 });
+            await assertOwner().catch(() => undefined);
+          }
+          const taskId = `made-by-${attempt}-${operation.operationId}`;
+          return remoteTask({ ...freshHandle(), taskId });
+        },
+      },
+    });
+    expect(await operation.attempt()).toMatchObject({ kind: 'fenceStale' });
+    const { state, lateOutcome } = await operation.row();
+    expect([state, lateOutcome]).toEqual(['in_flight', expect.objectContaining({ kind: 'remote' })]);
+    expect((await ledger.findRemoteTask(operation.operationId))?.handle.taskId).toMatch(/^made-by-2/);
+  });
+
+  test('[S2.7] a handle that comes after its deadline is watched by the next attempt', async () => {
+    const answered = deferred();
+    const { operation, handle, submitted } = await begun({
+      plan: { deadlines: { attemptMs: 50 } },
+      handlers: {
+        execute: () => answered.promise.then(() => remoteTask(handle) as never),
+      },
+    });
+    expect(await operation.attempt()).toMatchObject({ kind: 'unknown', attention: false });
+    answered.resolve();
+    await expect
+      .poll(async () => (await ledger.findRemoteTask(operation.operationId))?.handle, { timeout: 10_000 })
+      .toEqual(handle);
+    expect(await operation.row()).toMatchObject({ state: 'in_flight' });
+    expect(await operation.attempt()).toEqual({ kind: 'remote', remote: handle });
+    expect(submitted()).toBe(0);
   });
 
   test('[M8.4] what is no handle goes to a person', async () => {
