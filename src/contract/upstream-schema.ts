@@ -241,6 +241,22 @@ function checkIdentities(servers: Record<string, UpstreamDefinition>, context: z
   }
 }
 
+function checkShownNames(servers: Record<string, UpstreamDefinition>, context: z.RefinementCtx): void {
+  const seen = new Map<string, string>();
+  for (const [name, { tools = {} }] of Object.entries(servers))
+    for (const [tool, { as }] of Object.entries(tools)) {
+      if (as === undefined) continue;
+      const other = seen.get(as);
+      if (other !== undefined)
+        context.addIssue({
+          code: 'custom',
+          path: [name, 'tools', tool, 'as'],
+          message: `${other} is shown as ${as} already`,
+        });
+      seen.set(as, `${tool} of ${name}`);
+    }
+}
+
 /** By name: what clients see in front of the tools’ names. */
 export const upstreamsSchema = z
   .record(
@@ -250,4 +266,7 @@ export const upstreamsSchema = z
   .refine((servers) => Object.keys(servers).length <= LIMITS.upstreamsMax.value, {
     error: `at most ${LIMITS.upstreamsMax.value} servers`,
   })
-  .superRefine((servers, context) => checkIdentities(servers as Record<string, UpstreamDefinition>, context));
+  .superRefine((servers, context) => {
+    checkIdentities(servers as Record<string, UpstreamDefinition>, context);
+    checkShownNames(servers as Record<string, UpstreamDefinition>, context);
+  });

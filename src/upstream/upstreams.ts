@@ -1,6 +1,9 @@
 /**
  * All configured servers of one process, and what they offer together. No name is two actions: what comes later, and
  * whatever is named like an action of the user's own, is quarantined (M8.2).
+ *
+ * 1. What clients are shown names one tool: it is nobody else's shown name, and no other action's in the ledger.
+ * 2. An action that was there stays findable while its tool no longer fits its configuration: its tasks run on (M8.5).
  */
 import { HoldfastError } from '../contract/error.ts';
 import type { Action } from '../contract/implement-action.ts';
@@ -55,7 +58,6 @@ export class Upstreams {
 
   /** By what clients are shown, for people who type it; else the name itself. */
   actionOf(name: string): string {
-    if (this.#actions.has(name)) return name;
     return this.#offered.find(({ displayName }) => displayName === name)?.action.contract.name ?? name;
   }
 
@@ -77,10 +79,17 @@ export class Upstreams {
 
   /** Anew from what each server is known by. */
   gather(): void {
+    const before = this.#actions;
     this.#actions = new Map();
-    this.#offered = [];
     this.#problems = [];
-    for (const server of this.servers) this.#take(server);
+    const shown = this.servers.flatMap((server) => this.#take(server, before));
+    this.#offered = [];
+    // Once every action is there: a name that is shown must be none of the later ones either.
+    for (const { server, tool } of shown) {
+      const error = this.#reasonAgainstName(tool);
+      if (error === null) this.#offered.push(tool);
+      else this.#problems.push({ server, tool: tool.entry.tool.name, error });
+    }
     for (const listener of this.#listeners) listener();
   }
 
@@ -93,7 +102,12 @@ export class Upstreams {
     await Promise.all(this.servers.map((server) => server.close()));
   }
 
-  #take({ name, line, compiled, problem }: UpstreamServer): void {
+  /** What of it is shown, if the names allow. */
+  #take(
+    { name, line, compiled, problem }: UpstreamServer,
+    before: ReadonlyMap<string, Action>,
+  ): { server: string; tool: OfferedTool }[] {
+    const shown: { server: string; tool: OfferedTool }[] = [];
     const report = (tool: string | null, error: HoldfastError): void => {
       this.#problems.push({ server: name, tool, error });
     };
@@ -104,13 +118,28 @@ export class Upstreams {
       const error = quarantineOf(entry) ?? this.#reasonAgainst(entry);
       if (error !== null) {
         report(entry.tool.name, error);
+        const last = before.get(entry.actionName);
+        if (entry.action === null && last !== undefined) this.#actions.set(entry.actionName, last);
         continue;
       }
       const action = entry.action as Action;
       this.#actions.set(entry.actionName, action);
       if (entry.isOffered && problem?.code !== 'invalid_configuration')
-        this.#offered.push({ action, displayName: entry.displayName, entry, line });
+        shown.push({ server: name, tool: { action, displayName: entry.displayName, entry, line } });
     }
+    return shown;
+  }
+
+  #reasonAgainstName({ displayName, entry: { actionName } }: OfferedTool): HoldfastError | null {
+    const isTaken =
+      this.#options.taken.includes(displayName) ||
+      (displayName !== actionName && this.#actions.has(displayName)) ||
+      this.#offered.some((other) => other.displayName === displayName);
+    if (!isTaken) return null;
+    return refused(
+      `${actionName} can not be shown as ${displayName}: another tool has that name. Set \`as\`, or rename the other.`,
+      actionName,
+    );
   }
 
   #reasonAgainst({ actionName, action }: UpstreamToolEntry): HoldfastError | null {

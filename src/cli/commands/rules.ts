@@ -35,8 +35,12 @@ function addList({ program, run }: CommandSite): void {
     .option('--all', 'revoked and expired ones too')
     .action(
       run(async (report, options, given: { action?: string; all?: boolean }) =>
-        withSession(options, async ({ client, principal }) => {
-          const rules = await client.rules(principal, given);
+        withSession(options, async ({ client, principal, upstreams }) => {
+          const { action } = given;
+          const rules = await client.rules(principal, {
+            ...given,
+            ...(action !== undefined && { action: upstreams.actionOf(action) }),
+          });
           report.answer(rules, (terminal) => writeRules(terminal, rules));
           return EXIT.done;
         }),
@@ -59,9 +63,9 @@ function addAllow({ run }: CommandSite, rule: Group): void {
     .option('--reason <text>', 'kept in the audit')
     .action(
       run(async (report, options, action: string, given: AllowOptions) =>
-        withSession(options, async ({ client, principal }) => {
+        withSession(options, async ({ client, principal, upstreams }) => {
           const made = await client.allow(principal, {
-            action,
+            action: upstreams.actionOf(action),
             covers: coverageOf(given.when),
             ...(given.for !== undefined && { expiresIn: given.for as Duration }),
             ...(given.reason !== undefined && { reason: given.reason }),

@@ -100,6 +100,12 @@ describe('what is refused', () => {
     ],
     ['a name that is none', { 'a b': { command: 'x' } }, 'upstreams.a b', ''],
     [
+      'one shown name twice',
+      { a: { command: 'x', tools: { t: { as: 'pay' } } }, b: { command: 'y', tools: { u: { as: 'pay' } } } },
+      'upstreams.b.tools.u.as',
+      't of a is shown as pay already',
+    ],
+    [
       'one identity twice',
       { a: { command: 'x' }, b: { command: 'y', identity: 'a' } },
       'upstreams.b.identity',
