@@ -5,6 +5,7 @@
  * 1. Whatever shows that it is undone already is asked first, since most tools can not be called twice.
  * 2. A step whose answer was lost is sent again only where the server can tell that it is the same. Else it is read back
  *    once, and where that does not show it undone a person is asked: it may only not be seen yet.
+ * 3. A lookup knows of the effect alone: it proves no way of several steps, none of which is then taken twice.
  */
 import { ActionFailure } from '../../contract/handlers.ts';
 import type { ExecuteContext, LookContext } from '../../contract/handlers.ts';
@@ -42,7 +43,15 @@ export async function rollback(
   const judged = way.when?.judgedFailures;
   for (const [index, step] of way.steps.entries()) {
     await context.assertOwner();
-    const taken = await take(site, step, read, { isFirst: index === 0, judged, signal });
+    const isStuck = promises.verifyRollback === null && way.steps.slice(0, index).some(isOnce);
+    const taken = await take(site, step, read, { isFirst: index === 0, judged, signal }).catch(
+      (error: unknown) => {
+        if (!isStuck) throw error;
+        throw ActionFailure.permanent(
+          `Undone in part; earlier steps can not be taken twice: ${(error as Error).message}`,
+        );
+      },
+    );
     if (taken.kind === 'taken') continue;
     if (await isUndone().catch(() => false)) break;
     throw ActionFailure.permanent(
@@ -52,16 +61,19 @@ export async function rollback(
   return remainsOf(way, read);
 }
 
-/** `context`: of the effect. A lookup is the proof where nothing else is. */
+const isOnce = ({ isRepeatable }: UndoStep): boolean => !isRepeatable;
+
+/** `context`: of the effect. */
 async function isSeenUndone(
   site: ToolSite,
   promises: ToolPromises,
   values: Values,
   context: LookContext,
 ): Promise<boolean> {
-  const { verifyRollback } = promises;
+  const { verifyRollback, rollback: undoing } = promises;
   if (verifyRollback !== null)
     return (await verify(site, verifyRollback, values, context.signal)).kind === 'verified';
+  if (undoing?.ways.every(({ steps }) => steps.length === 1) !== true) return false;
   const { args } = values;
   return (await lookup(site, promises, args as JsonObject, context)).kind === 'not_applied';
 }

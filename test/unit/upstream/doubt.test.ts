@@ -123,6 +123,19 @@ describe('undoing whose answer is lost', () => {
     },
   );
 
+  test('[S6.2] of two steps the first is not sent again, and counts for no more than it is', async () => {
+    const step = (tool: string) => ({ tool, args: { id: 'args.id' } });
+    const rollback = { steps: [step('refund'), step('pay')] };
+    const { bank, undo } = paying(() => answers('ok'), { ...PAID, rollback });
+    bank.behaviours['pay'] = () => ({ kind: 'not_sent', message: 'no connection' });
+    expect(await undo()).toMatchObject({ failure: { kind: 'permanent' } });
+    expect(bank.refunds).toBe(1);
+    // Refunded, as a lookup tells: the second step is still to be taken.
+    bank.behaviours['pay'] = () => answers('ok');
+    await undo();
+    expect(bank.sent('pay').length).toBe(2);
+  });
+
   test('[S6.2] one that is told the id of the undoing may be sent again', async () => {
     const args = { id: 'args.id', key: 'rollbackId' };
     const { bank, undo } = paying(() => LOST, { ...PAID, rollback: { tool: 'refund', args } });
