@@ -11,6 +11,7 @@ import { stored } from './row.ts';
 import type { OperationTable } from './schema.ts';
 import { Held } from './unit.ts';
 import type { Unit } from './unit.ts';
+import { forgetBefore } from './upstream-memory.ts';
 
 /** With its end recorded, a row in one of these has nothing to keep: the key may be used again (S1.6). */
 const NOTHING_SENT: readonly RowState[] = ['reserved', 'released', 'refused'];
@@ -36,7 +37,7 @@ function begin(unit: Unit, held: Held, request: Reservation): Reserved {
   return { kind: 'fresh', taskId: held.record.task_id, ordinal: held.record.ordinal };
 }
 
-function answerFor(unit: Unit, held: Held, request: Reservation): Reserved {
+function answerFor(unit: Unit, held: Held, request: Reservation): Reserved | Promise<Reserved> {
   const { row } = held;
   if (!hasSameFingerprint(row, request))
     return { kind: 'conflict', paths: differingPaths(row.arguments, request.arguments), row };
@@ -54,8 +55,11 @@ export function hasSameFingerprint(
   return known.includes(request.fingerprint.sent) || known.includes(request.fingerprint.input);
 }
 
-/** The fence goes on: the generation is kept, and the ordinal is newer than any that an old attempt can name. */
-function nextOrdinal(unit: Unit, held: Held, request: Reservation): Reserved {
+/**
+ * The fence goes on: the generation is kept, and the ordinal is newer than any that an old attempt can name. What was read
+ * before an effect that was never sent is no state to come back to.
+ */
+async function nextOrdinal(unit: Unit, held: Held, request: Reservation): Promise<Reserved> {
   const ordinal = held.record.ordinal + 1;
   const taskId = request.taskId ?? taskIdOf(request.operationId, ordinal);
   unit.save(held, {
@@ -78,6 +82,7 @@ function nextOrdinal(unit: Unit, held: Held, request: Reservation): Reserved {
     event: 'operation.reserved',
     data: asked(request),
   });
+  await forgetBefore(unit.tx, request.operationId);
   return { kind: 'fresh', taskId, ordinal };
 }
 

@@ -37,4 +37,16 @@ describe.each(fixture.STORES)('upstream servers on %s', (kind) => {
     await ledger.forgetBefore('op_1');
     expect(await ledger.keepBefore('op_1', 'acme', later)).toEqual(later);
   });
+
+  test('[M8.1] [S1.6] a key that is used again, nothing having been sent, forgets what was read the time before', async () => {
+    const { ledger } = place;
+    const request = fixture.reservation(fixture.freshKey());
+    const work = await fixture.reserved(ledger, request);
+    await ledger.keepBefore(work.operationId, 'acme', { old: { text: 'last week' } });
+    await ledger.reserve(request);
+    expect(await ledger.recallBefore(work.operationId)).not.toBeNull();
+    await ledger.closeTask({ ...work, attempt: 0, end: fixture.CANCELLED, notes: [] });
+    expect(await ledger.reserve(request)).toMatchObject({ kind: 'fresh', ordinal: 2 });
+    expect(await ledger.recallBefore(work.operationId)).toBeNull();
+  });
 });
