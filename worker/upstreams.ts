@@ -5,7 +5,7 @@ import { UpstreamServer } from '../src/upstream/upstream-server.ts';
 import type { ListStore } from '../src/upstream/upstream-server.ts';
 import { Upstreams } from '../src/upstream/upstreams.ts';
 import type { UpstreamTool } from '../src/upstream/upstream.ts';
-import type { UpstreamTarget } from '../src/contract/upstream-definition.ts';
+import type { UpstreamDefinition, UpstreamTarget } from '../src/contract/upstream-definition.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { Config } from './config.ts';
 import type { Log } from './logger.ts';
@@ -34,7 +34,7 @@ export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upst
       new UpstreamServer({
         name,
         definition,
-        open: open && (() => open(lineTo(target(), log))),
+        open: open && (() => open(lineTo(target(), isSensitive(definition), log))),
         lists: listsIn(ledger),
         before: {
           keep: (operationId, tenant, before) => ledger.keepBefore(operationId, tenant, before),
@@ -46,7 +46,12 @@ export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upst
       }),
   );
   const started = AbortSignal.timeout(LIST_WAIT_MS);
-  await Promise.all(servers.map((server) => server.start(started)));
+  try {
+    await Promise.all(servers.map((server) => server.start(started)));
+  } catch (error) {
+    await Promise.allSettled(servers.map((server) => server.close()));
+    throw error;
+  }
   const taken = [...config.actions, ...(config.procedures?.contracts ?? [])].map(
     ({ contract }) => contract.name,
   );
@@ -74,13 +79,16 @@ export function openUnkeptUpstreams(config: OpenUpstreamsOptions['config'], log:
 const opener = async (): Promise<typeof openUpstream> =>
   (await import('../src/upstream/connection/open-upstream.ts')).openUpstream;
 
-function lineTo(target: UpstreamTarget, log: Log): Parameters<typeof openUpstream>[0] {
+const isSensitive = ({ tools = {} }: UpstreamDefinition): boolean =>
+  Object.values(tools).some(({ sensitive }) => sensitive !== undefined);
+
+function lineTo(target: UpstreamTarget, hidesStderr: boolean, log: Log): Parameters<typeof openUpstream>[0] {
   const { identity, secrets } = target;
   const address =
     target.kind === 'http'
       ? { url: target.url, headers: target.headers, secrets }
       : {
-          ...{ command: target.command, args: target.args, env: target.env, secrets },
+          ...{ command: target.command, args: target.args, env: target.env, secrets, hidesStderr },
           ...(target.cwd !== undefined && { cwd: target.cwd }),
         };
   return { identity, address, info: INFO, log };

@@ -13,6 +13,8 @@ export interface ServerUrl {
 export type UpstreamAddress = (ServerCommand | ServerUrl) & {
   /** What of it came from the environment, wherever it stands: in arguments, say. */
   secrets?: readonly string[];
+  /** It prints what it is called with, maybe, and some of that is sensitive: its stderr is not shown. */
+  hidesStderr?: boolean;
 };
 
 export interface UpstreamTimeouts {

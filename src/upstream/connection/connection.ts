@@ -22,7 +22,7 @@ import type { FailedRequest, Reply } from '../../mcp-client/reply.ts';
 import type { RequestFailure } from '../../mcp-client/retry-matrix.ts';
 import type { JsonObject } from '../../task/json.ts';
 import type { ServerUrl, UpstreamAddress, UpstreamTimeouts } from './address.ts';
-import { createLineLog } from './log.ts';
+import { createHiddenLog, createLineLog } from './log.ts';
 import type { UpstreamLog } from './log.ts';
 import { createPace } from './pace.ts';
 import { ProcessTransport } from './process-transport.ts';
@@ -152,7 +152,12 @@ function paced(open: () => Promise<Link>): () => Promise<Link> {
 
 /** Servers of 2025-11-25 on stdio may end at the question that 2026-07-28 begins with, or never answer it. */
 function opener(options: ConnectionOptions): () => Promise<Link> {
-  const { address, info, timeouts } = options;
+  const { address, info, timeouts, identity, log } = options;
+  const hidden = createHiddenLog(() => {
+    const why = 'tools of this server have sensitive arguments or results: what it prints is not shown';
+    log.info({ upstream: identity }, why);
+  });
+  const stderr = () => (address.hidesStderr === true ? hidden : stderrLog(options));
   const isProcess = 'command' in address;
   const openMs = timeouts.openMs;
   let isLegacy = false;
@@ -160,7 +165,7 @@ function opener(options: ConnectionOptions): () => Promise<Link> {
   const linkOnce = (): Promise<Link> => {
     end = '';
     return openLink({
-      server: isProcess ? processOf(options, address, (how) => (end = how)) : urlOf(address),
+      server: isProcess ? processOf(options, address, stderr(), (how) => (end = how)) : urlOf(address),
       ...{ info, openMs, isLegacy, answersInput: 'with tasks', hasTaskSession: false },
       ...(isProcess && { probeMs: Math.ceil(openMs / 3) }),
     });
@@ -193,14 +198,17 @@ const urlOf = (address: ServerUrl): LinkOptions['server'] => ({
   answerBytesMax: LIMITS.upstreamMessageBytesMax.value,
 });
 
-function processOf(
-  { identity, timeouts, log, clean }: ConnectionOptions,
-  server: ServerCommand,
-  ended: (how: string) => void,
-): LinkOptions['server'] {
-  const onStderr = createLineLog(clean, (line, leftOut) => {
+const stderrLog = ({ identity, log, clean }: ConnectionOptions) =>
+  createLineLog(clean, (line, leftOut) => {
     log.info({ upstream: identity, line, ...(leftOut > 0 && { leftOut }) }, 'upstream says');
   });
+
+function processOf(
+  { identity, timeouts, log }: ConnectionOptions,
+  server: ServerCommand,
+  onStderr: (chunk: string) => void,
+  ended: (how: string) => void,
+): LinkOptions['server'] {
   const onEnded = (how: string) => {
     ended(how);
     log.info({ upstream: identity, how }, 'upstream process ended');

@@ -11,6 +11,16 @@ const WINDOW_MS = 10_000;
 /** Of a line as it comes, so that a secret in it is found before it is cut. */
 const RAW_CHARS_MAX = 4 * LIMITS.upstreamLogLineCharsMax.value;
 
+/** Shows nothing of it, and tells so at the first chunk. */
+export function createHiddenLog(tell: () => void): (chunk: string) => void {
+  let isTold = false;
+  return () => {
+    if (isTold) return;
+    isTold = true;
+    tell();
+  };
+}
+
 /** Takes another program's output in chunks and gives it line by line: cleaned, cut, and so many of them in a while. */
 export function createLineLog(
   clean: (text: string) => string,
