@@ -30,7 +30,7 @@ function wrap(server: HandDrivenUpstream, name: string, given: UpstreamDefinitio
   const before = new BeforeInMemory();
   const source = { name: server.identity, definition: given, upstream: server, before };
   const entry = compileUpstream(source, server.listed).tools.find(({ tool }) => tool.name === name);
-  if (entry?.action == null) throw entry ? quarantineOf(entry) : new Error(`no ${name}`);
+  if (entry?.action == null) throw (entry && quarantineOf(entry)) ?? new Error(`no ${name}`);
   return { before, handlers: entry.action.handlers };
 }
 
