@@ -2,7 +2,7 @@
  * Keeps one link to the server, opened when it is needed and opened again when it was lost.
  *
  * Invariants: one handshake is under way at a time, however many calls wait for it; a link that was dropped is never
- * given out again; after `close` none is opened.
+ * given out again, and is closed once nothing is under way over it; after `close` none is open.
  */
 import type { Link } from './link.ts';
 import { httpErrorOf, replyOfSendError } from './reply.ts';
@@ -25,6 +25,8 @@ export function createConnector(open: () => Promise<Link>): Connector {
   let current: Promise<LinkOrFailure> | null = null;
   let live: Link | null = null;
   let isClosed = false;
+  /** Sessions that are not given out any more, and that others may still use. */
+  const retired = new Set<Link>();
 
   const give = async (): Promise<LinkOrFailure> => {
     try {
@@ -43,22 +45,33 @@ export function createConnector(open: () => Promise<Link>): Connector {
     live = null;
     link.close().catch(() => undefined); // it is broken already
   };
+  const closeIdle = (): void => {
+    for (const link of [...retired].filter(({ isIdle }) => isIdle)) {
+      retired.delete(link);
+      link.close().catch(() => undefined); // nobody is there to hear it
+    }
+  };
   return {
     async link() {
       if (isClosed) return CLOSED;
+      closeIdle();
       if (live?.isOpen === false) drop(live);
       return (current ??= give());
     },
     suspect(link, isSilent) {
       if (!link.isOpen || (link.between === 'pipe' && isSilent)) drop(link);
-      else if (link.between === 'session' && link === live) current = live = null;
+      else if (link.between === 'session' && link === live) {
+        current = live = null;
+        retired.add(link);
+      }
     },
     async close() {
       isClosed = true;
-      const link = live;
+      const links = [...retired, ...(live === null ? [] : [live])];
+      retired.clear();
       current = null;
       live = null;
-      await link?.close();
+      await Promise.all(links.map((link) => link.close()));
     },
   };
 }

@@ -38,6 +38,8 @@ export interface Dispatch {
   request(method: string, params: JsonObject, options: RequestOptions, id?: string): Promise<Reply>;
   /** False once the transport has closed by itself or by us. */
   readonly isOpen: boolean;
+  /** No request is under way. */
+  readonly isIdle: boolean;
   /** Messages received so far, of whatever kind: one that grows is no silent connection. */
   readonly heard: number;
 }
@@ -71,6 +73,9 @@ export function createDispatch(
     get isOpen() {
       return isOpen;
     },
+    get isIdle() {
+      return pending.size === 0;
+    },
     get heard() {
       return heard;
     },
@@ -90,6 +95,7 @@ export function createDispatch(
         };
         pending.set(id, { settle, options });
         if (signal.aborted) return settle({ kind: 'cancelled' });
+        if (!isOpen) return settle(CLOSED);
         signal.addEventListener('abort', cancel, { once: true });
         const { headers } = options;
         const sending = { requestSignal: stream.signal, ...(headers && { headers }) };
@@ -97,6 +103,8 @@ export function createDispatch(
       }),
   };
 }
+
+const CLOSED: Reply = { kind: 'failure', failure: 'not_sent', message: 'the connection is closed' };
 
 /** Whether the message was about a request of ours, open or over. */
 function receive(message: WireMessage, pending: ReadonlyMap<string, Pending>, prefix: string): boolean {

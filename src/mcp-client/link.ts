@@ -55,6 +55,7 @@ export interface Link {
   /** As the server told them; undefined where it told none. */
   readonly capabilities?: ServerCapabilities | undefined;
   readonly isOpen: boolean;
+  readonly isIdle: boolean;
   readonly heard: number;
   nextId(): string;
   request(method: string, params: JsonObject, options: RequestOptions, id?: string): Promise<Reply>;
@@ -137,6 +138,9 @@ function linkOver(
     capabilities: client.getServerCapabilities(),
     get isOpen() {
       return dispatch.isOpen;
+    },
+    get isIdle() {
+      return dispatch.isIdle;
     },
     get heard() {
       return dispatch.heard;

@@ -55,6 +55,7 @@ export function handDrivenLink(
       between: hasTasks ? 'nothing' : 'session',
       tasks: hasTasks ? tasksOver(request) : null,
       isOpen: true,
+      isIdle: true,
       heard: 0,
       nextId: () => `request ${requests.length + 1}`,
       close: () => Promise.resolve(),
