@@ -4,11 +4,13 @@
  * Invariants:
  * 1. A slot is taken until whoever took it gives it back: a call that was left behind keeps it until it settles.
  * 2. Of one task there is at most one call here, a left-behind one included.
+ * 3. A quarter as many calls as there are slots wait for one, and whoever comes beyond is told to come again: each that
+ *    waits holds a slot of the worker's activities.
  */
 
 export type SlotAnswer =
   | { kind: 'taken'; giveBack: () => void }
-  /** A call about this task is under way here, or was left behind and has not settled. */
+  /** A call about this task is under way here, or was left behind and has not settled; or too many wait for a slot. */
   | { kind: 'under_way' }
   | { kind: 'stopped' };
 
@@ -37,6 +39,8 @@ export class CallSlots {
   take(key: string, stop: AbortSignal): Promise<SlotAnswer> {
     if (stop.aborted) return Promise.resolve({ kind: 'stopped' });
     if (this.#taken.has(key) || this.#waiting.some((each) => each.key === key))
+      return Promise.resolve({ kind: 'under_way' });
+    if (this.#taken.size >= this.#size && this.#waiting.length >= Math.ceil(this.#size / 4))
       return Promise.resolve({ kind: 'under_way' });
     return new Promise((resolve) => {
       const onStop = (): void => {

@@ -394,6 +394,28 @@ describe.each(fixture.STORES)('control calls over %s', (kind) => {
     expect(await waiting).toMatchObject({ kind: 'facts' });
   });
 
+  test('[S8.4] few wait for a slot: whoever comes beyond is told to come again, and no claim is made for it', async () => {
+    const worker = new Worker(ledger, server, { callsMax: 2 });
+    const [one, two, third, fourth] = [await remote(), await remote(), await remote(), await remote()];
+    const under = [worker.poll(one), worker.poll(two)];
+    await asked(2);
+    const waiting = worker.poll(third);
+    const stop = new AbortController();
+    const beyond = worker.poll(fourth, stop.signal);
+    await quiet();
+    stop.abort();
+    expect(await beyond).toMatchObject({ kind: 'wait', why: 'under_way' });
+    for (const index of [0, 1]) server.call(index).answer({ kind: 'working' });
+    await asked(3);
+    server.call(2).answer({ kind: 'working' });
+    expect(await Promise.all([...under, waiting])).toMatchObject([
+      { kind: 'facts' },
+      { kind: 'facts' },
+      { kind: 'facts' },
+    ]);
+    expect((await row(fourth)).claim).toBeNull();
+  });
+
   test('[S8.4] the wait for a slot ends with the shutdown, without a claim', async () => {
     const worker = new Worker(ledger, server, { callsMax: 1 });
     const [one, two] = [await remote(), await remote()];
