@@ -58,7 +58,11 @@ async function takeResult(attempt: EffectAttempt, held: HeldClaim, row: RemoteTa
   const { failure } = answer;
   if (failure.kind === 'unknown' || failure.kind === 'rateLimited') return unusable(failure.message);
   const before = row.inDoubtBefore ? 'in_doubt' : 'nothing_sent';
-  return { kind: 'decided', outcome: await onFailure(attempt, held, failure, before) };
+  const outcome = await onFailure(attempt, held, failure, before);
+  return {
+    kind: 'decided',
+    outcome: outcome.kind === 'released' ? { ...outcome, ofExecution: true } : outcome,
+  };
 }
 
 /**

@@ -77,7 +77,7 @@ function afterOutcome(state: TaskState, outcome: OperationOutcome, at: number): 
     case 'failed':
       return finish(failedEnd(state, outcome.failure));
     case 'released':
-      return released(state, outcome.failure);
+      return released(state, outcome.failure, outcome.ofExecution);
     case 'unknown':
       return outcome.attention
         ? { phase: attention('effect', null, at) }
@@ -125,8 +125,11 @@ function approvalEnd(state: TaskState, reason: string): TaskEnd {
     : endedWith(state, 'approval_required', reason);
 }
 
-/** Nothing of any attempt was applied: what comes next is a fresh execution. Finding that out was no business retry. */
-function released(state: TaskState, failure: Failure): Change {
+/**
+ * Nothing of any attempt was applied: what comes next is a fresh execution. Finding that out was no business retry, unless
+ * an execution that had gone on elsewhere says so itself.
+ */
+function released(state: TaskState, failure: Failure, ofExecution = false): Change {
   return {
     inDoubt: false,
     settlesSpent: 0,
@@ -136,7 +139,7 @@ function released(state: TaskState, failure: Failure): Change {
       kind: 'retry_due',
       step: nextExecution(state),
       failure,
-      spendsRetry: isExecution(stepOf(state)),
+      spendsRetry: ofExecution || isExecution(stepOf(state)),
     },
   };
 }

@@ -17,8 +17,8 @@ export type OperationOutcome =
    * decision's budget is spent and no answer of it is on record (S3.7).
    */
   | { kind: 'refused'; reason: string; cause?: 'decision_budget_spent' }
-  /** The claim was given back: provably nothing was applied. May be tried again. */
-  | { kind: 'released'; failure: Failure }
+  /** The claim was given back: provably nothing was applied. May be tried again. `ofExecution`: which was one's own answer. */
+  | { kind: 'released'; failure: Failure; ofExecution?: true }
   /** Provably nothing was applied and never will be; spends the key; the task's end is recorded. */
   | { kind: 'failed'; failure: Failure }
   /** Applied, stored, not yet visible to verify (S2.6). Call again later to look again. */

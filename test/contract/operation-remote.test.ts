@@ -126,6 +126,17 @@ describe.each(STORES)('a remote task on $kind', ({ open }) => {
     expect(told).toEqual([true]);
   });
 
+  test('[S5.2] completed with what proves that nothing was applied: a retry of the execution is spent', async () => {
+    const { operation } = await begun({
+      handlers: { remoteResult: () => Promise.reject(ActionFailure.notSent('the shelf was full')) },
+    });
+    await operation.attempt();
+    await ended(operation, { kind: 'completed' }, { isError: true });
+    expect(await operation.attempt({ purpose: 'settle' })).toMatchObject({
+      ...{ kind: 'released', ofExecution: true },
+    });
+  });
+
   test('[M8.4] completed with what nobody can read: a person is asked, nothing is sent', async () => {
     const { operation, submitted } = await begun({
       effect: 'unsafe',

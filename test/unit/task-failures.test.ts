@@ -92,6 +92,23 @@ describe('an unknown outcome', () => {
     );
   });
 
+  test('that another server’s task reports at its end spends a retry each time [S5.2]', () => {
+    const remote = { server: 'depot', tool: 'archive', taskId: 'r', pollIntervalMs: 1_000, ttlMs: null };
+    const handedOver = { kind: 'remote', remote } as const;
+    const refused = { ...released, ofExecution: true } as OperationOutcome;
+    const script: Script = { attempt: [handedOver, refused, handedOver, refused], close: [CLOSED] };
+    const driver = driven(script, { retry: { maximumRetries: 1 } });
+    for (const spent of [0, 1]) {
+      const { attempt, retriesSpent } = driver.runTo('remote').state;
+      assert.equal(retriesSpent, spent);
+      const report = { kind: 'ended', how: 'completed' } as const;
+      driver.append({ type: 'remote_told', data: { attempt, report } });
+    }
+    driver.run();
+    assert.deepEqual(purposes(driver), ['execute', 'settle', 'execute', 'settle']);
+    assert.deepEqual([driver.outcome.cause, driver.outcome.effect], ['retries_exhausted', 'none']);
+  });
+
   test('whose retries are spent is settled before the task ends [S5.3]', () => {
     const script: Script = { attempt: [unknown, unknown, released], close: [CLOSED] };
     const driver = driven(script, { retry: { maximumRetries: 1 } }).run();
