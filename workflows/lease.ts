@@ -6,11 +6,13 @@
  * fence (S8.1, S8.3).
  * Invariants:
  * 1. A grant is in the state before its holder is told; one whose workflow has ended is passed over.
- * 2. A lease ends by release, by a durable timer on the engine's time, or with its holder's workflow; by nothing else.
+ * 2. A lease ends by release, by a durable timer on the engine's time, or with its holder's workflow; by nothing else, a
+ *    cancel of this workflow included.
  * 3. Queue, holder and newest fence cross continue-as-new; a message that comes meanwhile is the next run's.
  * Anyone may signal anything: what is no request is dropped.
  */
 import {
+  CancellationScope,
   condition,
   continueAsNew,
   getExternalWorkflowHandle,
@@ -44,7 +46,7 @@ const OWNER_CHARS_MAX = 1_000;
 const LEASE_MS_MAX = 3 * 86_400_000;
 
 export async function lease(argument: LeaseArgument): Promise<void> {
-  await new Lease(argument).live();
+  await CancellationScope.nonCancellable(() => new Lease(argument).live());
 }
 
 class Lease {

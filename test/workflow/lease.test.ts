@@ -1,11 +1,13 @@
 /** Workflow `lease` (S8.2) on the real server, and what only a skipped clock can show. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import proto from '@temporalio/proto'; // CommonJS whose names Node can't see
 import { LeaseStage } from '../support/lease-stage.ts';
 import type { LeaseUnderTest } from '../support/lease-stage.ts';
 
 const WAIT = { timeout: 20_000, interval: 50 };
 const LONG_MS = 3_600_000;
 const WAITERS = 1_000;
+const { EventType } = proto.temporal.api.enums.v1;
 
 let stage: LeaseStage;
 beforeAll(async () => {
@@ -103,6 +105,22 @@ describe('a holder', () => {
     await lease.release({ taskId, request: 2, fence });
     await expect.poll(next.grants, WAIT).toHaveLength(1);
   });
+});
+
+test('a cancel by the engine of the lease itself makes no second holder [S8.2]', async () => {
+  const lease = stage.resource();
+  const [holder, next] = [await stage.owner({ releases: false }), await stage.owner({ releases: false })];
+  await lease.acquire({ taskId: holder.taskId, request: 1, leaseMs: LONG_MS });
+  await expect.poll(holder.grants, WAIT).toHaveLength(1);
+  await lease.handle.cancel();
+  await expect
+    .poll(async () => (await lease.handle.fetchHistory()).events?.at(-1)?.eventType, WAIT)
+    .toBe(EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED);
+  await lease.acquire({ taskId: next.taskId, request: 1, leaseMs: LONG_MS });
+  await expect.poll(async () => (await lease.state()).queue, WAIT).toMatchObject([{ taskId: next.taskId }]);
+  expect(await next.grants()).toEqual([]);
+  await lease.release({ taskId: holder.taskId, request: 1 });
+  await expect.poll(next.grants, WAIT).toHaveLength(1);
 });
 
 test('a lease that nobody wants ends; begun anew it grants under a higher fence [S8.2]', async () => {
