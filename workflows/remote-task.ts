@@ -6,7 +6,7 @@
  * it saw is told to the parent where it changed.
  * Invariants:
  * 1. One control call at a time: a poll under way is stopped before a cancel or an answer goes out.
- * 2. A cancel asked for again changes nothing; an answer is sent again only while the remote still asks for its key.
+ * 2. A cancel asked for again changes nothing, and is taken before an answer goes out; an answer is sent again only while the remote still asks for its key.
  * 3. What it was told, what it still has to hand on, and how its last call went cross continue-as-new, which comes after the
  *    pause: a new run makes no call earlier than the old one would have.
  * 4. Failures are told and never end the watch. It ends when the remote task did, or the parent is gone.
@@ -120,8 +120,9 @@ class Watch {
 
   #next(): Call {
     const { isCancelAsked, isCancelSent, answers, failed } = this.#state;
-    if (isCancelAsked && !isCancelSent && failed !== 'cancel') return 'cancel';
-    return Object.keys(answers).length > 0 && failed !== 'answer' ? 'answer' : 'poll';
+    const owesCancel = isCancelAsked && !isCancelSent;
+    if (owesCancel && failed !== 'cancel') return 'cancel';
+    return !owesCancel && Object.keys(answers).length > 0 && failed !== 'answer' ? 'answer' : 'poll';
   }
 
   /** Null: its worker was lost, or has no ledger. */
@@ -192,12 +193,21 @@ class Watch {
       return answer.dueInMs;
     }
     if (answer?.kind === 'wait') {
-      if (answer.why === 'superseded') this.#state.isCancelAsked = true;
-      if (answer.why === 'busy' || answer.why === 'not_due') return answer.waitMs;
+      if (answer.why === 'superseded') this.#owesCancel();
+      if (answer.why === 'busy' || answer.why === 'not_due') {
+        this.#state.fruitless = 0;
+        return answer.waitMs;
+      }
     }
     const grownMs = PAUSE_INITIAL_MS * 2 ** Math.min(this.#state.fruitless, 10);
     this.#state.fruitless += 1;
     return Math.min(grownMs, PAUSE_MAXIMUM_MS);
+  }
+
+  /** The ledger wants a cancel before anything else. A poll after the one that failed may have been written unheard. */
+  #owesCancel(): void {
+    this.#state.isCancelAsked = true;
+    if (this.#state.failed === 'cancel') this.#state.failed = null;
   }
 
   async #rest(ms: number, wishes: number): Promise<void> {

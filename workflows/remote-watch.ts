@@ -18,7 +18,6 @@ import {
 } from '@temporalio/workflow';
 import type { SignalDefinition } from '@temporalio/workflow';
 import type { RemotePhase } from '../src/task/remote-state.ts';
-import { isHistoryLong } from './history.ts';
 import type { Journal } from './journal.ts';
 import {
   WORKFLOW_REMOTE_TASK,
@@ -36,20 +35,23 @@ export class RemoteWatch {
   /** The attempt whose child this run has begun or found. */
   #attempt: number | null = null;
   #handedOn = new Set<string>();
+  #attendedAt = 0;
 
   constructor(journal: Journal) {
     this.#journal = journal;
   }
 
-  /** Until something was told, the history has grown long, or the clock reads `until`. */
-  async follow(attempt: number, until: number | null): Promise<void> {
+  /** Until something was told, the run is due to continue as new, or the clock reads `until`. */
+  async follow(attempt: number, until: number | null, isDue: () => boolean): Promise<void> {
     if (!(await this.#begin(attempt))) return;
     const phase = this.#phase(attempt);
     if (phase === null || !(await this.#handOn(phase))) return;
     const { seq } = this.#journal.state;
-    const isOver = (): boolean => this.#journal.state.seq !== seq || isHistoryLong();
-    const leftMs = until === null ? Infinity : Math.max(1, until - Date.now());
-    if ((await condition(isOver, Math.min(leftMs, ATTEND_MS))) || leftMs <= ATTEND_MS) return;
+    const isOver = (): boolean => this.#journal.state.seq !== seq || isDue();
+    const attendAt = this.#attendedAt + ATTEND_MS;
+    const leftMs = Math.min(until ?? Infinity, attendAt) - Date.now();
+    if ((await condition(isOver, Math.max(1, leftMs))) || Date.now() < attendAt) return;
+    this.#attendedAt = Date.now();
     await this.#signal(attempt, attendRemoteSignal);
   }
 
@@ -71,6 +73,7 @@ export class RemoteWatch {
   async #begin(attempt: number): Promise<boolean> {
     if (this.#attempt === attempt) return true;
     this.#attempt = attempt;
+    this.#attendedAt = Date.now();
     this.#handedOn.clear();
     const { operationId, plan } = this.#journal.state;
     const argument = {

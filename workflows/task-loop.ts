@@ -63,7 +63,7 @@ export class TaskLoop {
     if (!isAside(verdict, this.#journal)) this.#terms.showInInbox(this.#journal, isPersonAwaited(verdict));
     return verdict.do === 'wait'
       ? waitUntil(this.#journal, verdict.until, this.#isDue)
-      : this.#run.carryOut(verdict);
+      : this.#run.carryOut(verdict, this.#isDue);
   }
 }
 

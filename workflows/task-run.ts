@@ -86,8 +86,8 @@ export class TaskRun {
     return this.admission.ask(parts.reduce<number>((sum, part) => sum + bytesOf(part), 0));
   }
 
-  /** Nothing to wait for: undefined. */
-  carryOut(verdict: ActingVerdict): Promise<void> | undefined {
+  /** Nothing to wait for: undefined. `isDue`: the run is to continue as new. */
+  carryOut(verdict: ActingVerdict, isDue: () => boolean): Promise<void> | undefined {
     switch (verdict.do) {
       case 'append':
         this.journal.append(verdict.event);
@@ -120,7 +120,7 @@ export class TaskRun {
         this.end(verdict);
         return undefined;
       case 'supervise':
-        return this.remote.follow(verdict.attempt, verdict.until);
+        return this.remote.follow(verdict.attempt, verdict.until, isDue);
       case 'cancel_remote':
         return this.remote.cancel(verdict.attempt);
       case 'await':

@@ -110,6 +110,27 @@ test('[S8.4] a server that takes no cancel is asked again, and polled between th
     expect(answer).toMatchObject({ status: 'completed' });
   }));
 
+test('[S7.4] an answer that waits behind a cancel which is not taken keeps neither from being tried', () =>
+  staged({}, async (holdfast, depot, taskId) => {
+    await watched(holdfast, taskId);
+    depot.onCancel = null;
+    depot.set({ kind: 'input_required', requests: { shelf: { method: 'elicitation/create', params: {} } } });
+    await expect.poll(async () => openRequests(await stateOf(holdfast, taskId)), WAIT).toHaveLength(1);
+    const [open] = openRequests(await stateOf(holdfast, taskId));
+    await holdfast.client.cancel(taskId, ann);
+    await expect.poll(() => depot.asked.cancel, WAIT).toBeGreaterThan(0);
+    expect(
+      await holdfast.client.answer(taskId, ann, { [open?.key ?? '']: { action: 'accept' } }),
+    ).toMatchObject({ accepted: true });
+    const tried = depot.asked.cancel;
+    await expect.poll(() => depot.asked.cancel, WAIT).toBeGreaterThan(tried + 1);
+    depot.onCancel = { kind: 'working' };
+    await expect.poll(() => depot.asked.answer, WAIT).toBe(1);
+    depot.set(DONE);
+    const answer = await holdfast.client.wait(taskId, ann, { timeoutMs: 30_000 });
+    expect(answer).toMatchObject({ status: 'completed' });
+  }));
+
 test('[M8.4] what it asks for is ours to answer: open keys only, each forwarded once', () =>
   staged({}, async (holdfast, depot, taskId) => {
     await watched(holdfast, taskId);
