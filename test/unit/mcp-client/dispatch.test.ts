@@ -50,6 +50,19 @@ describe('a request under way', () => {
     expect(streams[0]?.signal.aborted).toBe(true);
   });
 
+  it('over a connection that has closed was not sent [S5]', async () => {
+    const { dispatch, sent, close } = handDriven(false);
+    close();
+    const reply = await dispatch.request(
+      'tools/call',
+      { name: 't' },
+      { signal: new AbortController().signal },
+    );
+    expect(reply).toMatchObject({ kind: 'failure', failure: 'not_sent' });
+    expect(sent).toEqual([]);
+    expect(dispatch.isIdle).toBe(true);
+  });
+
   it('has one end, whatever comes in which order; late answers are ignored and nobody else hears of them [M5.5]', async () => {
     const events = fc.array(
       fc.constantFrom('result', 'error', 'stream ends', 'cancel', 'progress', 'close'),
