@@ -162,10 +162,13 @@ class Watch {
     const state = this.#state;
     state.failed = facts.failures > 0 && !facts.isEnded ? call : null;
     state.isCancelSent ||= facts.isCancelSent;
+    const { refused = [] } = facts;
     const open = facts.seen?.kind === 'input_required' ? (facts.seen.requests ?? {}) : {};
-    // Taken, whatever came of the call: the ledger has it, or the remote asks for it no more.
+    // Whatever came of the call: the ledger has it, the remote asks for it no more, or takes it never.
     const isTaken = (key: string): boolean =>
-      facts.answered.includes(key) || (call === 'poll' && facts.failures === 0 && !Object.hasOwn(open, key));
+      facts.answered.includes(key) ||
+      refused.includes(key) ||
+      (call === 'poll' && facts.failures === 0 && !Object.hasOwn(open, key));
     const left = Object.entries(state.answers).filter(([key]) => !isTaken(key));
     state.answers = Object.fromEntries<Json>(left);
     const report = reportOf(facts);
@@ -222,16 +225,16 @@ class Watch {
   }
 }
 
-function reportOf({ isEnded, seen, failures, lastError, answered }: Facts): RemoteReport {
+function reportOf({ isEnded, seen, failures, lastError, answered, refused }: Facts): RemoteReport {
   if (isEnded && seen !== null && isRemoteEnd(seen.kind))
     return { kind: 'ended', how: seen.kind, ...(seen.message !== undefined && { message: seen.message }) };
-  return { kind: 'seen', seen, failures, lastError, answered };
+  return { kind: 'seen', seen, failures, lastError, answered, ...(refused && { refused }) };
 }
 
 /** What is worth telling at once; failures in a row at 1, 2, 4, 8 and so on. */
 function withoutMessage(report: RemoteReport, failures: number): object {
   if (report.kind === 'ended') return report;
-  const { seen, answered } = report;
+  const { seen, answered, refused } = report;
   const doublings = failures === 0 ? -1 : Math.floor(Math.log2(failures));
-  return { seen: seen && { ...seen, message: undefined }, answered, doublings };
+  return { seen: seen && { ...seen, message: undefined }, answered, refused, doublings };
 }

@@ -17,6 +17,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { SignalDefinition } from '@temporalio/workflow';
+import type { Json } from '../src/task/json.ts';
 import type { RemotePhase } from '../src/task/remote-state.ts';
 import type { Journal } from './journal.ts';
 import {
@@ -34,7 +35,7 @@ export class RemoteWatch {
   readonly #journal: Journal;
   /** The attempt whose child this run has begun or found. */
   #attempt: number | null = null;
-  #handedOn = new Set<string>();
+  #handedOn = new Map<string, Json>();
   #attendedAt = 0;
 
   constructor(journal: Journal) {
@@ -97,11 +98,12 @@ export class RemoteWatch {
     }
   }
 
-  /** Answers that are not known to be taken, once a run. */
+  /** Answers that are not known to be taken, once a run; one that was refused may be followed by another. */
   async #handOn({ attempt, answers }: RemotePhase): Promise<boolean> {
-    const left = Object.entries(answers).filter(([key]) => !this.#handedOn.has(key));
+    for (const key of this.#handedOn.keys()) if (!Object.hasOwn(answers, key)) this.#handedOn.delete(key);
+    const left = Object.entries(answers).filter(([key, answer]) => this.#handedOn.get(key) !== answer);
     if (left.length === 0) return true;
-    for (const [key] of left) this.#handedOn.add(key);
+    for (const [key, answer] of left) this.#handedOn.set(key, answer);
     return this.#signal(attempt, answerRemoteSignal, [Object.fromEntries(left)]);
   }
 

@@ -39,9 +39,14 @@ export interface RemoteServer {
   status(task: RemoteTaskHandle, signal: AbortSignal): Promise<RemoteStatus>;
   /** Asks; how the task ends is read by `status`. */
   cancel(task: RemoteTaskHandle, signal: AbortSignal): Promise<void>;
-  /** Answers by the remote's own keys. */
+  /** Answers by the remote's own keys. Rejects with `AnswerRefused` where another try is of no use. */
   answer(task: RemoteTaskHandle, responses: JsonObject, signal: AbortSignal): Promise<void>;
 }
 
 /** By identity; undefined where this process has no such server. */
 export type RemoteServers = (server: string) => RemoteServer | undefined;
+
+/** An answer that the server will not take, however often it is sent: what it asks for is open again. */
+export class AnswerRefused extends Error {
+  override readonly name = 'AnswerRefused';
+}

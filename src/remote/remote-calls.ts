@@ -8,6 +8,7 @@ import { classifyFailure } from '../contract/classify-failure.ts';
 import { systemClock } from '../contract/clock.ts';
 import type { Clock } from '../contract/clock.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { AnswerRefused } from '../contract/remote-server.ts';
 import type { RemoteServer, RemoteServers, RemoteStatus } from '../contract/remote-server.ts';
 import { keptText } from '../contract/text.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -80,11 +81,12 @@ export class RemoteCalls {
     });
   }
 
-  /** Each key is forwarded once: those that were answered are left out. */
-  answer(operationId: string, responses: JsonObject, stop: AbortSignal): Promise<RemoteCallAnswer> {
+  /** Each key is forwarded once: those that were answered are left out. `refused`: the server takes them never. */
+  async answer(operationId: string, responses: JsonObject, stop: AbortSignal): Promise<RemoteCallAnswer> {
     const { servers } = this.#deps;
     const keys = Object.keys(responses);
-    return this.#call(stop, {
+    let refused: string[] = [];
+    const answer = await this.#call(stop, {
       operationId,
       call: 'answer',
       keys,
@@ -92,10 +94,16 @@ export class RemoteCalls {
         const open = Object.fromEntries(
           Object.entries(responses).filter(([key]) => !row.answered.includes(key)),
         );
-        await serverOf(servers, row).answer(row.handle, open, signal);
+        try {
+          await serverOf(servers, row).answer(row.handle, open, signal);
+        } catch (error) {
+          if (error instanceof AnswerRefused) refused = Object.keys(open);
+          throw error;
+        }
         return { kind: 'answered', keys, dueInMs: 0 };
       },
     });
+    return answer.kind === 'facts' && refused.length > 0 ? { ...answer, refused } : answer;
   }
 
   async #call(stop: AbortSignal, call: Omit<ControlCall, 'failed'>): Promise<RemoteCallAnswer> {

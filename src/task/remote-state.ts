@@ -31,9 +31,9 @@ export function afterRemoteTold(state: TaskState, data: EventData['remote_told']
   if (phase === null) return {};
   const { report } = data;
   if (report.kind === 'ended') return ended(report.how, report.message, at);
-  const { seen, failures, lastError, answered } = report;
+  const { seen, failures, lastError, answered, refused = [] } = report;
   const answers = Object.fromEntries(
-    Object.entries(phase.answers).filter(([key]) => !answered.includes(key)),
+    Object.entries(phase.answers).filter(([key]) => !answered.includes(key) && !refused.includes(key)),
   );
   return { phase: { ...phase, seen, failures, lastError, answered, answers } };
 }

@@ -36,6 +36,8 @@ export type RemoteCallAnswer =
       failures: number;
       lastError: string | null;
       answered: string[];
+      /** Answers that the server takes never. */
+      refused?: string[];
       dueInMs: number;
       isCancelSent: boolean;
     }
@@ -50,5 +52,12 @@ export type RemoteCallAnswer =
 
 /** What the watching workflow tells the task. */
 export type RemoteReport =
-  | { kind: 'seen'; seen: RemoteSeen | null; failures: number; lastError: string | null; answered: string[] }
+  | {
+      kind: 'seen';
+      seen: RemoteSeen | null;
+      failures: number;
+      lastError: string | null;
+      answered: string[];
+      refused?: string[];
+    }
   | { kind: 'ended'; how: RemoteEndKind; message?: string };

@@ -4,6 +4,7 @@ import type { ActionDefinition } from '../../src/contract/define-action.ts';
 import { remoteTask } from '../../src/contract/handlers.ts';
 import { implementAction } from '../../src/contract/implement-action.ts';
 import type { Action } from '../../src/contract/implement-action.ts';
+import { AnswerRefused } from '../../src/contract/remote-server.ts';
 import type { RemoteServer, RemoteStatus, RemoteTaskHandle } from '../../src/contract/remote-server.ts';
 import type { JsonObject } from '../../src/task/json.ts';
 import { z } from 'zod';
@@ -14,6 +15,8 @@ export class RemoteDepot implements RemoteServer {
   readonly answers: JsonObject[] = [];
   /** What a cancel makes of a task; null: the server takes none. */
   onCancel: RemoteStatus | null = { kind: 'cancelled' };
+  /** So many of the next answers. */
+  refuses = 0;
 
   submit(operationId: string): RemoteTaskHandle {
     this.asked.submit += 1;
@@ -40,6 +43,10 @@ export class RemoteDepot implements RemoteServer {
   }
 
   answer({ taskId }: RemoteTaskHandle, responses: JsonObject): Promise<void> {
+    if (this.refuses > 0) {
+      this.refuses -= 1;
+      return Promise.reject(new AnswerRefused('no such shelf'));
+    }
     this.asked.answer += 1;
     this.answers.push(responses);
     this.states.set(taskId, { kind: 'working', message: 'answered' });

@@ -110,6 +110,28 @@ test('[S8.4] a server that takes no cancel is asked again, and polled between th
     expect(answer).toMatchObject({ status: 'completed' });
   }));
 
+test('[M8.4] an answer that the server refuses for good opens its key again, and another one is taken', () =>
+  staged({}, async (holdfast, depot, taskId) => {
+    await watched(holdfast, taskId);
+    depot.refuses = 1;
+    depot.set({ kind: 'input_required', requests: { shelf: { method: 'elicitation/create', params: {} } } });
+    await expect.poll(async () => openRequests(await stateOf(holdfast, taskId)), WAIT).toHaveLength(1);
+    const [open] = openRequests(await stateOf(holdfast, taskId));
+    const answer = (shelf: string) =>
+      holdfast.client.answer(taskId, ann, { [open?.key ?? '']: { action: 'accept', content: { shelf } } });
+    expect(await answer('no such')).toMatchObject({ accepted: true });
+    await expect.poll(() => depot.refuses, WAIT).toBe(0);
+    await expect.poll(async () => openRequests(await stateOf(holdfast, taskId)), WAIT).toHaveLength(1);
+    expect(await answer('B4')).toMatchObject({ accepted: true });
+    await expect
+      .poll(() => depot.answers, WAIT)
+      .toEqual([{ shelf: { action: 'accept', content: { shelf: 'B4' } } }]);
+    depot.set(DONE);
+    expect(await holdfast.client.wait(taskId, ann, { timeoutMs: 30_000 })).toMatchObject({
+      status: 'completed',
+    });
+  }));
+
 test('[S7.4] an answer that waits behind a cancel which is not taken keeps neither from being tried', () =>
   staged({}, async (holdfast, depot, taskId) => {
     await watched(holdfast, taskId);

@@ -9,6 +9,7 @@
  *
  * It keeps nothing: a handle is enough, from any process. A server that restarts between two requests is met anew.
  */
+import { AnswerRefused } from '../../contract/remote-server.ts';
 import type { RemoteServer, RemoteStatus, RemoteTaskHandle } from '../../contract/remote-server.ts';
 import { HoldfastError } from '../../contract/error.ts';
 import type { Link } from '../../mcp-client/link.ts';
@@ -53,10 +54,15 @@ export function createRemoteTasks(connection: Connection, clean: (text: string) 
     },
     async answer(task: RemoteTaskHandle, inputResponses, signal) {
       const { reply } = await ask('tasks/update', { taskId: task.taskId, inputResponses }, signal);
+      if (reply.kind === 'error' && REFUSALS.includes(reply.error.code))
+        throw new AnswerRefused(clean(`The server refuses the answer: ${reply.error.message}`));
       resultOf(reply, 'tasks/update', clean);
     },
   };
 }
+
+/** Invalid request, no such method, invalid params. */
+const REFUSALS: readonly number[] = [-32_600, -32_601, -32_602];
 
 const isNotFound = (reply: Reply): boolean => reply.kind === 'error' && reply.error.code === NOT_FOUND;
 
