@@ -120,7 +120,7 @@ describe('tasks on one resource', () => {
     expect((await ended(waiter)).status).toBe('completed');
   });
 
-  test('undoing holds the resource again, under a fence of its own [S6.2][S8.2]', async () => {
+  test('undoing holds the resource too, under no lower fence [S6.2][S8.2]', async () => {
     const release = hold('undone');
     const taskId = await start('e', 'undone', 'print_undoable');
     await expect.poll(isAtWork('undone'), WAIT).toBe(true);
@@ -156,6 +156,7 @@ describe('tasks on one resource', () => {
       signal: 'leaseAcquire',
       signalArgs: [{ taskId, request: 7, leaseMs: 3_600_000 }],
     });
+    await expect.poll(async () => (await leaseOf('unasked')).fence, WAIT).toBeGreaterThan(0);
     await expect.poll(async () => (await leaseOf('unasked')).holder, WAIT).toBeNull();
     release();
     expect((await ended(taskId)).status).toBe('completed');
@@ -164,12 +165,16 @@ describe('tasks on one resource', () => {
 
 describe('steps of a procedure on one resource', () => {
   test('run one at a time too, and the grant reaches the step that asked [S8.2]', async () => {
+    const releases = [hold('left'), hold('right')];
     const { taskId } = await holdfast.client.start({
       action: 'print_pages',
       args: { printer: 'h' },
       key: randomUUID(),
       principal,
     });
+    await expect.poll(waiting('h'), WAIT).toBe(1);
+    await expect.poll(() => jobs.length, WAIT).toBe(1);
+    for (const release of releases) release();
     expect(await ended(taskId)).toMatchObject({ status: 'completed' });
     expect(jobs.map(({ page }) => page).sort()).toEqual(['left', 'right']);
     expect(new Set(jobs.map(({ fence }) => fence)).size).toBe(2);
