@@ -137,9 +137,11 @@ function afterHoldersAcquire(
 ): LeaseState {
   if (request.request < holder.request) return state;
   if (request.request === holder.request) return { ...state, holder: { ...holder, isTold: false } };
-  if (request.holding !== holder.fence) return granted(state, request, at);
+  const next = request.holding === holder.fence ? state : granted(state, request, at);
+  const fence = next.fence === state.fence ? holder.fence : next.fence;
+  // S8.5: a clock that stepped back shortens neither.
   const until = Math.max(holder.until, at + request.leaseMs);
-  return { ...state, holder: { ...holder, request: request.request, until, isTold: false } };
+  return { ...next, holder: { ...holder, fence, request: request.request, until, isTold: false } };
 }
 
 function afterRelease(state: LeaseState, release: LeaseRelease): LeaseState {
