@@ -30,8 +30,6 @@ export interface RemoteCallDeps {
   bounds?: { leaseMs?: number; callMs?: number; drainMs?: number; callsMax?: number };
 }
 
-/** After Retry-After of a server that answers "later". */
-const RETRY_AFTER_MS_MAX = 86_400_000;
 /** Until a task is tried again whose call went to nobody, or is somebody else's. */
 const AGAIN_MS = 1_000;
 const MESSAGE_LENGTH_MAX = 1_000;
@@ -191,7 +189,7 @@ function failedOutcome(error: unknown, { handle, failures }: RemoteTaskRow): Rem
   const { message, retryAfterMs } = classifyFailure(error);
   const grownMs = within(handle.pollIntervalMs) * 2 ** Math.min(failures, 20);
   const dueInMs = Math.ceil(
-    retryAfterMs === undefined ? within(grownMs) : Math.min(retryAfterMs, RETRY_AFTER_MS_MAX),
+    retryAfterMs === undefined ? within(grownMs) : Math.min(retryAfterMs, LIMITS.retryIntervalMsMax.value),
   );
   return { kind: 'failed', message, dueInMs, alertAt: LIMITS.remoteFailuresMax.value };
 }

@@ -16,7 +16,8 @@ import type { ToolNotes } from './tool-notes.ts';
 import { TEXT } from './tool-parts.ts';
 import type { ToolParts, Variables } from './tool-parts.ts';
 
-interface Site {
+/** What one tool's promises are compiled from. */
+export interface Site {
   identity: string;
   tool: UpstreamTool;
   definition: UpstreamToolDefinition;

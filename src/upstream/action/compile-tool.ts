@@ -26,6 +26,7 @@ import { marked } from '../answer.ts';
 import { upstreamToolName } from '../tool-name.ts';
 import type { UpstreamTool } from '../upstream.ts';
 import { compilePromises, isUndoing } from './compile-promises.ts';
+import type { Site } from './compile-promises.ts';
 import type { ToolSite } from './execute.ts';
 import { handlersOf } from './handlers.ts';
 import { checkedInput, inputCheck } from './input-check.ts';
@@ -87,15 +88,6 @@ export function compileTool(
     noteError(notes, error);
     return { ...compiled, action: null };
   }
-}
-
-interface Site {
-  identity: string;
-  tool: UpstreamTool;
-  definition: UpstreamToolDefinition;
-  parts: ToolParts;
-  notes: ToolNotes;
-  safeTools: ReadonlySet<string>;
 }
 
 function actionOf(server: ServerSite, site: Site, name: string): Action | null {
