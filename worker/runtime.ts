@@ -10,6 +10,7 @@ import { IllegalStateError } from '@temporalio/common';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import { createHints, HoldfastClient, openPostgresHints } from '../src/client/index.ts';
 import type { HoldfastClientOptions, Hints } from '../src/client/index.ts';
+import { quietAtItsEnd } from '../src/client/quiet-connection.ts';
 import { HoldfastError } from '../src/contract/error.ts';
 import type { Ledger } from '../src/ledger/ledger.ts';
 import { openLedger } from '../src/ledger/open-ledger.ts';
@@ -180,7 +181,7 @@ async function connect(
   if (worker) installRuntime(log);
   try {
     if (!worker) {
-      const connection = await Connection.connect({ ...options, connectTimeout: CONNECT_MS });
+      const connection = quietAtItsEnd(await Connection.connect({ ...options, connectTimeout: CONNECT_MS }));
       return { connection, native: null };
     }
     const native = await NativeConnection.connect(options);

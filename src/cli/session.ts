@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import type { HoldfastClient } from '../client/index.ts';
+import { quietAtItsEnd } from '../client/quiet-connection.ts';
 import { HoldfastError } from '../contract/error.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -92,7 +93,9 @@ function withAdvice(error: unknown): never {
 export async function connectToTemporal(config: Config): Promise<Connection> {
   const { connectionOptions } = config.temporal;
   try {
-    return await Connection.connect({ ...connectionOptions, connectTimeout: CONNECT_TIMEOUT_MS });
+    return quietAtItsEnd(
+      await Connection.connect({ ...connectionOptions, connectTimeout: CONNECT_TIMEOUT_MS }),
+    );
   } catch (error) {
     const address = connectionOptions.address ?? 'localhost:7233';
     throw new HoldfastError(

@@ -34,7 +34,12 @@ export class Decisions {
   }
 
   async decide(taskId: string, principal: Principal, input: DecisionInput): Promise<DecisionAnswer> {
-    const reading = await this.#reader.read(taskId, principal.tenant); // authorises: throws `task_not_found`
+    // Both authorise: throw `task_not_found`. Only the task knows which approval is open.
+    const { tenant } = principal;
+    const isNamed = input.callId !== undefined;
+    const reading = await (isNamed
+      ? this.#reader.read(taskId, tenant)
+      : this.#reader.readAttended(taskId, tenant));
     const { facts } = reading;
     if (isTerminal(facts.status)) return this.#tooLate(reading, principal, input);
     const { callId = openCallId(reading), decisionId = randomUUID(), ...rest } = input;
@@ -117,6 +122,8 @@ function openCallId({ state }: Reading): string {
   if (callId !== undefined) return callId;
   throw new HoldfastError(
     'approval_not_open',
-    'No approval of this task is open just now; name one with `callId`.',
+    state === null
+      ? 'No worker answers for this task just now, so which approval is open is not known; name it with `callId`, or decide again once a worker runs.'
+      : 'No approval of this task is open just now; name one with `callId`.',
   );
 }

@@ -102,13 +102,19 @@ export class HoldfastClient implements TaskClient {
     return this.#answer((await this.#reader.find(action, key, principal.tenant)).facts);
   }
 
-  async detail(taskId: string, principal: Principal): Promise<TaskDetail> {
+  async detail(
+    taskId: string,
+    { tenant }: Principal,
+    { awaitsWorker = false }: { awaitsWorker?: boolean } = {},
+  ): Promise<TaskDetail> {
     const { engine, ledger } = this.#deps;
-    const { facts, state, row } = await this.#reader.read(taskId, principal.tenant, { fresh: true });
+    const { facts, state, row } = await (awaitsWorker
+      ? this.#reader.readAttended(taskId, tenant)
+      : this.#reader.read(taskId, tenant, { fresh: true }));
     const [answer, events, alerts, attempts] = await Promise.all([
       this.#answer(facts),
       state === null ? null : engine.events(row?.taskId ?? taskId),
-      ledger.alerts({ tenant: principal.tenant, taskId: row?.taskId ?? taskId }),
+      ledger.alerts({ tenant, taskId: row?.taskId ?? taskId }),
       state?.attempts ?? (row === null ? [] : attemptsOfRow(ledger, row)),
     ]);
     return {

@@ -7,9 +7,11 @@
  * 3. Once a row has an end, every read says that end.
  * 4. A task the engine closed from outside is settled by whoever notices first (S3.8).
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { operationIdOf, taskIdOf } from '../contract/ids.ts';
 import type { AuditEntry, OperationRow } from '../ledger/ledger.ts';
 import { endedWith } from '../task/ends.ts';
+import { isTerminal } from '../task/outcome.ts';
 import type { TaskEnd } from '../task/outcome.ts';
 import type { TaskState } from '../task/state.ts';
 import { isCode, nothingUnderKey, taskNotFound } from './client-deps.ts';
@@ -34,6 +36,9 @@ export interface Reading {
 
 /** For the returned outcome of a workflow that has closed or is about to. */
 const RESULT_MS = 1_500;
+/** How long, and after what pause, a worker is waited for. */
+const ATTENDED_MS = 12_000;
+const ATTENDED_PAUSE_MS = 250;
 /** A successor is followed this often; more is a defect or a fight over the task. */
 const FOLLOW_MAX = 3;
 
@@ -52,6 +57,20 @@ export class Reader {
   /** `fresh`: ask the engine even where the row already has the answer. Throws `task_not_found`. */
   async read(taskId: string, tenant: string, options: { fresh?: boolean } = {}): Promise<Reading> {
     return this.#read(taskId, tenant, options.fresh ?? false, FOLLOW_MAX);
+  }
+
+  /**
+   * As `read`, from the task itself: where no worker answers for it, asked again for a while. A server keeps what is meant
+   * for a worker that died for up to ten seconds before another gets it.
+   */
+  async readAttended(taskId: string, tenant: string): Promise<Reading> {
+    const giveUpAt = performance.now() + ATTENDED_MS;
+    for (;;) {
+      const reading = await this.read(taskId, tenant, { fresh: true });
+      const isKnown = reading.state !== null || isTerminal(reading.facts.status);
+      if (isKnown || performance.now() > giveUpAt) return reading;
+      await delay(ATTENDED_PAUSE_MS);
+    }
   }
 
   /**

@@ -77,7 +77,8 @@ export interface TaskClient {
    * at this moment; a call may still be on its way then.
    */
   find(request: FindRequest): Promise<TaskAnswer>;
-  detail(taskId: string, principal: Principal): Promise<TaskDetail>;
+  /** `awaitsWorker`: where no worker answers for the task, up to 12 s are given for one; otherwise it is told without. */
+  detail(taskId: string, principal: Principal, options?: { awaitsWorker?: boolean }): Promise<TaskDetail>;
   /** Until the task ended, needs a person, or `timeoutMs` passed; answers the state then. Aborting the signal only ends the wait. */
   wait(
     taskId: string,

@@ -10,7 +10,7 @@
  *    and stdio send `notifications/cancelled`.
  */
 import { randomUUID } from 'node:crypto';
-import { SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/client';
+import { SdkError, SdkErrorCode, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/client';
 import type { Transport } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../task/json.ts';
 import { lost, replyOfSendError } from './reply.ts';
@@ -36,7 +36,7 @@ export interface Dispatch {
   nextId(): string;
   /** Never rejects. */
   request(method: string, params: JsonObject, options: RequestOptions, id?: string): Promise<Reply>;
-  /** False once the transport has closed by itself or by us. */
+  /** False once the transport has closed by itself or by us, or was found to take nothing more. */
   readonly isOpen: boolean;
   /** No request is under way. */
   readonly isIdle: boolean;
@@ -99,7 +99,12 @@ export function createDispatch(
         signal.addEventListener('abort', cancel, { once: true });
         const { headers } = options;
         const sending = { requestSignal: stream.signal, ...(headers && { headers }) };
-        send(transport, { id, method, params: withToken(params, id, options) }, sending, settle, inSession);
+        const refused = (error: unknown): void => {
+          // It ends just now: the next request must not meet it, while answers to those before may still come.
+          if (error instanceof SdkError && error.code === SdkErrorCode.NotConnected) isOpen = false;
+          settle(replyOfSendError(error, inSession));
+        };
+        send(transport, { id, method, params: withToken(params, id, options) }, sending, settle, refused);
       }),
   };
 }
@@ -122,13 +127,13 @@ function send(
   request: { id: string; method: string; params: JsonObject },
   options: { requestSignal: AbortSignal; headers?: Readonly<Record<string, string>> },
   settle: (reply: Reply) => void,
-  inSession: boolean,
+  refused: (error: unknown) => void,
 ): void {
   const onRequestStreamEnd = () => settle(lost('the response stream ended without the response'));
   const message = { jsonrpc: '2.0' as const, ...request };
   Promise.resolve()
     .then(() => transport.send(message, { ...options, onRequestStreamEnd }))
-    .catch((error: unknown) => settle(replyOfSendError(error, inSession)));
+    .catch(refused);
 }
 
 interface WireMessage {

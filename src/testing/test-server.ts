@@ -6,6 +6,7 @@ import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import type { DataConverter } from '@temporalio/common';
 import { addSearchAttribute, SEARCH_ATTRIBUTE_TYPES } from '../../worker/index.ts';
+import { quietAtItsEnd } from '../client/quiet-connection.ts';
 import { findTestServer, startEmbeddedTemporal } from '../embedded/index.ts';
 
 /**
@@ -35,6 +36,7 @@ async function openTimeSkipping(client: ClientPart): Promise<TestServer> {
   const { path } = await findTestServer();
   const server = { executable: { type: 'existing-path' as const, path } };
   const env = await TestWorkflowEnvironment.createTimeSkipping({ server, ...client });
+  quietAtItsEnd(env.connection);
   const close = (): Promise<void> => env.teardown();
   try {
     for (const name of Object.keys(SEARCH_ATTRIBUTE_TYPES)) {
@@ -61,6 +63,7 @@ async function openLocal(client: ClientPart, historyEventsMax?: number): Promise
   const { address, namespace } = server;
   try {
     const env = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace, ...client });
+    quietAtItsEnd(env.connection);
     const close = (): Promise<void> => env.teardown().finally(stop);
     return { kind: 'local', env, close };
   } catch (error) {

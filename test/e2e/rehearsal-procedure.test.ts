@@ -134,6 +134,7 @@ describe('what a procedure asks people', () => {
       ['nothing goes wrong', 'completed', 3, 0],
       ['sign: the approval is rejected', 'failed, rolled back', 2, 2],
       ['sign: nobody decides in time', 'failed, rolled back', 2, 2],
+      ['sign: continued as new while it waits for approval', 'completed', 3, 0],
     ]);
   });
 

@@ -1,4 +1,5 @@
 /** Approvals with nothing scripted: real activities, ledger and client on the real server, and a target that counts. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { applied, defineAction, fails, holds, implementAction, notApplied } from '../../src/index.ts';
@@ -382,4 +383,25 @@ test('an edited call whose workflow was killed goes on as it was edited, not as 
   const answer = await ended(taskId);
   expect(answer).toMatchObject({ status: 'completed', result: { paid: 9 }, editedFrom: { by: 'bob' } });
   expect(payments()).toEqual([{ to: 'slow', amount: 9 }]);
+});
+
+describe('a worker that has died', () => {
+  test('[S4.1] the decision waits for the next one, and is made for the call that is open', async () => {
+    const own = await createTestHoldfast({ actions: [pay], server });
+    try {
+      const call = { action: 'pay', args: { to: 'late', amount: 100 }, key: newKey(), principal: ann };
+      const { taskId } = await own.client.start(call);
+      expect((await own.client.wait(taskId, ann, WAIT)).status).toBe('awaiting_approval');
+      await own.stopWorker();
+      const decided = own.client.decide(taskId, bob, { kind: 'approve' });
+      const shown = own.client.detail(taskId, bob, { awaitsWorker: true });
+      await delay(1_700); // beyond the deadline of one read
+      await own.startWorker();
+      expect(await decided).toMatchObject({ accepted: true });
+      expect((await shown).events).not.toEqual([]);
+      expect((await own.client.wait(taskId, ann, WAIT)).status).toBe('completed');
+    } finally {
+      await own.close();
+    }
+  });
 });

@@ -57,7 +57,10 @@ function addDecision(
   command.action(
     run(async (report, options, id: string, given: DecideOptions) =>
       withSession(options, async (session) => {
-        const shown = about(await session.client.detail(id, session.principal), given.call);
+        const shown = about(
+          await session.client.detail(id, session.principal, { awaitsWorker: true }),
+          given.call,
+        );
         const rule = given.always === true ? ruleFrom(shown, given) : null;
         if (rule !== null) session.client.checkRule(rule);
         const answer = await decide(report, session, shown, kind, given);

@@ -15,6 +15,7 @@ import { openLedger } from '../../ledger/open-ledger.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { createLogger, loadConfig, openHoldfast } from '../../../worker/index.ts';
 import type { HoldfastClient } from '../../client/index.ts';
+import { quietAtItsEnd } from '../../client/quiet-connection.ts';
 import type { Action } from '../../contract/implement-action.ts';
 import { startChild } from './child.ts';
 import type { DemoChild } from './child.ts';
@@ -109,7 +110,7 @@ async function build(
   closers.push(() => mcp.close());
   const holdfast = await openQuietly(env);
   closers.push(() => holdfast.close());
-  const temporal = await Connection.connect({ address: temporalServer.address });
+  const temporal = quietAtItsEnd(await Connection.connect({ address: temporalServer.address }));
   closers.push(() => temporal.close());
   return {
     ledger,

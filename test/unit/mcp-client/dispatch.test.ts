@@ -1,3 +1,4 @@
+import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import type { Transport } from '@modelcontextprotocol/client';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -28,7 +29,7 @@ function handDriven(closesToCancel: boolean) {
   } as unknown as Transport & { onclose?: () => void };
   const dispatch = createDispatch(transport, { closesToCancel });
   const receive = (message: object) => transport.onmessage?.({ jsonrpc: '2.0', ...message } as never);
-  return { dispatch, sent, streams, passedOn, receive, close: () => transport.onclose?.() };
+  return { dispatch, transport, sent, streams, passedOn, receive, close: () => transport.onclose?.() };
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -61,6 +62,19 @@ describe('a request under way', () => {
     expect(reply).toMatchObject({ kind: 'failure', failure: 'not_sent' });
     expect(sent).toEqual([]);
     expect(dispatch.isIdle).toBe(true);
+  });
+
+  it('that a transport at its end took no more was not sent, and the next meets no open connection [S5]', async () => {
+    const { dispatch, transport, receive, sent } = handDriven(false);
+    const before = dispatch.request('tools/call', { name: 't' }, { signal: new AbortController().signal });
+    await settled();
+    transport.send = () => Promise.reject(new SdkError(SdkErrorCode.NotConnected, 'it has ended'));
+    const after = dispatch.request('tasks/get', {}, { signal: new AbortController().signal });
+    expect(await after).toMatchObject({ kind: 'failure', failure: 'not_sent' });
+    expect(dispatch.isOpen).toBe(false);
+    // What it had answered before its end is still read.
+    receive({ id: sent[0]?.id, result: {} });
+    expect(await before).toMatchObject({ kind: 'result' });
   });
 
   it('has one end, whatever comes in which order; late answers are ignored and nobody else hears of them [M5.5]', async () => {
