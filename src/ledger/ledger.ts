@@ -163,8 +163,8 @@ export interface Transitions {
   ): Promise<Written>;
   /** `in_flight → released`: provably nothing applied. */
   release(claim: Claim, failure: Failure): Promise<Written>;
-  /** `in_flight|applied → failed`: provably nothing applied, for good. Records the end. */
-  fail(claim: Claim, failure: Failure, end: TaskEnd): Promise<Written>;
+  /** `in_flight|applied → failed`: provably nothing applied, for good. Records the end; `alert` where a person must hear of it (S6.5). */
+  fail(claim: Claim, failure: Failure, end: TaskEnd, alert?: Alert): Promise<Written>;
   /** `in_flight → applied` (S2.6). */
   storeApplied(claim: Claim, result: StoredResult, how: 'executed' | 'looked_up'): Promise<Written>;
   /** `in_flight|applied → committed` (S2.7). `end` null where the task may still roll back (onCancel rollback). */

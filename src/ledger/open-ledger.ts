@@ -100,7 +100,8 @@ function transitionsOver(run: Run, queries: Queries): Transitions {
     owns: (claim) => claims.owns(queries, claim),
     refuse: (request, reason, end) => run((unit) => settle.refuse(unit, request, reason, end), 'repeat'),
     release: (claim, failure) => run((unit) => settle.release(unit, claim, failure), 'repeat'),
-    fail: (claim, failure, end) => run((unit) => settle.fail(unit, claim, failure, end), 'repeat'),
+    fail: (claim, failure, end, alert) =>
+      run((unit) => settle.fail(unit, claim, failure, end, alert), 'repeat'),
     storeApplied: (claim, result, how) =>
       run((unit) => settle.storeApplied(unit, claim, result, how), 'repeat'),
     commit: (claim, result, options) => run((unit) => settle.commit(unit, claim, result, options), 'repeat'),

@@ -52,7 +52,13 @@ export async function release(unit: Unit, claim: Claim, failure: Failure): Promi
   });
 }
 
-export async function fail(unit: Unit, claim: Claim, failure: Failure, end: TaskEnd): Promise<Written> {
+export async function fail(
+  unit: Unit,
+  claim: Claim,
+  failure: Failure,
+  end: TaskEnd,
+  alert?: Alert,
+): Promise<Written> {
   return report(unit, claim, {
     by: 'fail',
     from: ['in_flight', 'applied'],
@@ -61,6 +67,7 @@ export async function fail(unit: Unit, claim: Claim, failure: Failure, end: Task
     columns: { ...GIVEN_BACK, failure: stored(failure), ...ended(end) },
     data: { failure: failureData(failure), end: { ...end } as unknown as JsonObject },
     outcome: 'failed',
+    ...(alert && { alert }),
   });
 }
 

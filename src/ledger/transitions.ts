@@ -91,7 +91,7 @@ const RULES: readonly Rule[] = [
     from: ['in_flight', 'applied'],
     to: ['failed'],
     guard: CLAIM,
-    together: 'audit, attempt, end',
+    together: 'audit, attempt, end, alert if a verification failed',
   },
   {
     by: 'storeApplied',

@@ -30,13 +30,21 @@ export function commitEnd(plan: Plan): TaskEnd | null {
     : committedEnd({ plan, cancelRequested: false });
 }
 
-export const failedEnd = (plan: Plan, failure: Failure): TaskEnd =>
+const failedEnd = (plan: Plan, failure: Failure): TaskEnd =>
   endedWith(
     { plan, cancelRequested: false },
     failure.code === 'verify_failed' ? 'verify_failed' : 'permanent_failure',
     failure.message,
     failure,
   );
+
+/** S6.5: a person hears of a failed verification, also where nothing is left standing. */
+export function failedWith(attempt: EffectAttempt, failure: Failure): [TaskEnd, Alert?] {
+  const end = failedEnd(attempt.plan, failure);
+  if (end.cause !== 'verify_failed') return [end];
+  const message = `What was reported could not be verified, and nothing of it stands: ${failure.message}`;
+  return [end, alertOf(attempt, 'verify_failed', message)];
+}
 
 export const refusedEnd = (
   plan: Plan,
@@ -83,9 +91,7 @@ export async function fail(
   claim: Claim,
   failure: Failure,
 ): Promise<OperationOutcome> {
-  const written = await persist(() =>
-    attempt.deps.ledger.fail(claim, failure, failedEnd(attempt.plan, failure)),
-  );
+  const written = await persist(() => attempt.deps.ledger.fail(claim, failure, ...failedWith(attempt, failure)));
   return landed(attempt, claim, written, { kind: 'failed', failure });
 }
 

@@ -13,7 +13,7 @@ import { inTransaction, nothingApplied } from './in-transaction.ts';
 import type { TransactionSite } from './in-transaction.ts';
 import { composeOutput, keepPayload } from './keep-result.ts';
 import { look, staleOutcome } from './look.ts';
-import { commitEnd, failedEnd, refusedEnd } from './record.ts';
+import { commitEnd, failedWith, refusedEnd } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 import type { ComposedResult } from './result.ts';
 
@@ -106,7 +106,7 @@ function recordUndone(attempt: EffectAttempt, failure: Failure): Promise<Operati
   return attempt.deps.ledger.transaction(async (transitions) => {
     const answer: ClaimAnswer = await transitions.claim(claimRequest(attempt, isFinal));
     if (answer.kind !== 'granted') return refusedClaim(attempt, answer);
-    if (isFinal) await transitions.fail(answer.claim, failure, failedEnd(attempt.plan, failure));
+    if (isFinal) await transitions.fail(answer.claim, failure, ...failedWith(attempt, failure));
     else await transitions.release(answer.claim, failure);
     return { kind: isFinal ? 'failed' : 'released', failure };
   });

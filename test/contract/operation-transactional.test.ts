@@ -120,7 +120,7 @@ describe.each(STORES)('a transactional action on $kind', ({ open }) => {
     expect(await rowsOf(operation)).toBe(0);
   });
 
-  test('[S2.6][S2.8] a mismatch undoes it within the transaction: failed, effect none', async () => {
+  test('[S2.6][S2.8][S6.5] a mismatch undoes it within the transaction: failed, effect none, and a person is alerted', async () => {
     const operation = await reserve({
       handlers: { verify: () => Promise.resolve(mismatch('the books do not balance')) },
     });
@@ -132,6 +132,9 @@ describe.each(STORES)('a transactional action on $kind', ({ open }) => {
       state: 'failed',
       end: { effect: 'none', cause: 'verify_failed' },
     });
+    expect(await operation.alerts()).toMatchObject([
+      { type: 'verify_failed', message: expect.stringContaining('the books do not balance') as string },
+    ]);
     expect(await rowsOf(operation)).toBe(0);
   });
 

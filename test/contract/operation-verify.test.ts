@@ -133,7 +133,7 @@ describe.each(STORES)('verification on $kind', ({ open }) => {
       }
     });
 
-    test('[S2.6] looked up first: what is not there has failed, with nothing applied', async () => {
+    test('[S2.6][S6.5] looked up first: what is not there has failed, with nothing applied, and a person is alerted', async () => {
       const handlers = { ...undoing, lookup: () => Promise.resolve(notApplied()) };
       const operation = await operationWith(answering(mismatch('no such order')), { handlers });
       expect(await operation.attempt()).toMatchObject({
@@ -144,6 +144,9 @@ describe.each(STORES)('verification on $kind', ({ open }) => {
         state: 'failed',
         end: { status: 'failed', effect: 'none', cause: 'verify_failed' },
       });
+      expect(await operation.alerts()).toMatchObject([
+        { type: 'verify_failed', message: expect.stringContaining('no such order') as string },
+      ]);
     });
 
     test('[S2.6] where the lookup can’t tell, a person must', async () => {
@@ -169,10 +172,11 @@ describe.each(STORES)('verification on $kind', ({ open }) => {
       }
     });
 
-    test('[S2.6] a read that does not verify has failed: there is nothing to undo', async () => {
+    test('[S2.6][S6.5] a read that does not verify has failed: there is nothing to undo, and a person is alerted', async () => {
       const operation = await operationWith(answering(mismatch('stale replica')), { effect: 'safe' });
       expect(await operation.attempt()).toMatchObject({ kind: 'failed', failure: { code: 'verify_failed' } });
       expect(await operation.row()).toMatchObject({ end: { effect: 'none', cause: 'verify_failed' } });
+      expect(await operation.alerts()).toMatchObject([{ type: 'verify_failed' }]);
     });
 
     test('[S2.6] it may show only after a while', async () => {

@@ -105,10 +105,12 @@ describe('inventory example, when the warehouse fails', () => {
     expect(warehouse.books()).toMatchObject({ reservations: 1, available: { widget: 997 } });
   });
 
-  test('[S2.6] a 200 without a reservation ends failed, with effect none', async () => {
+  test('[S2.6][S6.5] a 200 without a reservation ends failed, with effect none, and a person hears of it', async () => {
     warehouse.behave('lie', 1);
-    expect(await reserve()).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
+    const end = await reserve();
+    expect(end).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
     expect(warehouse.books().reservations).toBe(0);
+    expect(await example.alerts(end.taskId)).toContain('verify_failed');
   });
 
   test('[S6.1] a reservation of another quantity is given back', async () => {

@@ -48,10 +48,12 @@ describe('provider example', () => {
     expect(provider.books().charges).toBe(1);
   });
 
-  test('[S2.6] a 200 without a charge ends failed, with effect none', async () => {
+  test('[S2.6][S6.5] a 200 without a charge ends failed, with effect none, and a person hears of it', async () => {
     provider.behave('lie', 1);
-    expect(await bill()).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
+    const end = await bill();
+    expect(end).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
     expect(provider.books().charges).toBe(0);
+    expect(await example.alerts(end.taskId)).toContain('verify_failed');
   });
 
   test('[S6.1] [S6.5] a charge of another amount is refunded, and a person hears of it', async () => {

@@ -152,7 +152,7 @@ describe('transfer example, when something breaks', () => {
     expect(await transfers()).toEqual([]);
   });
 
-  test('[S2.6] [S6.2] a transfer that does not verify leaves the balances as they were', async () => {
+  test('[S2.6] [S6.2] [S6.5] a transfer that does not verify leaves the balances as they were, and a person hears of it', async () => {
     const doubtful = implementAction(transferFunds, {
       ...handlers,
       verify: () => Promise.resolve(mismatch('told so by the test')),
@@ -160,6 +160,7 @@ describe('transfer example, when something breaks', () => {
     await open(doubtful);
     const end = await example.call('transfer_funds', HUNDRED, 'rent');
     expect(end).toMatchObject({ status: 'failed', cause: 'verify_failed' });
+    expect(await example.alerts(end.taskId)).toContain('verify_failed');
     expect(await balances()).toEqual({ A: 150_000, B: 20_000 });
   });
 });
