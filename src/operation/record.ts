@@ -91,7 +91,9 @@ export async function fail(
   claim: Claim,
   failure: Failure,
 ): Promise<OperationOutcome> {
-  const written = await persist(() => attempt.deps.ledger.fail(claim, failure, ...failedWith(attempt, failure)));
+  const written = await persist(() =>
+    attempt.deps.ledger.fail(claim, failure, ...failedWith(attempt, failure)),
+  );
   return landed(attempt, claim, written, { kind: 'failed', failure });
 }
 
