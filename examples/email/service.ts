@@ -7,6 +7,7 @@
  * Run it: `npx node examples/email/service.ts` (SMTP on 7415, the folder on 7416). Needs `@maildev/smtp`.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { Server, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,8 +25,8 @@ export interface Filed {
   text: string;
 }
 
-/** `hold`: filed, and the 250 never comes. `refuse`: not filed, 554. */
-type MailBehaviour = 'normal' | 'hold' | 'refuse';
+/** `hold`: filed, and the 250 never comes. `drop`: filed, and the connection is cut instead. `refuse`: not filed, 554. */
+type MailBehaviour = 'normal' | 'hold' | 'drop' | 'refuse';
 
 export interface MailServer {
   smtpUrl: string;
@@ -40,12 +41,14 @@ export interface MailServer {
 
 class SentFolder extends MemoryStorage {
   behaviour: MailBehaviour = 'normal';
+  readonly connections = new Set<Socket>();
   #held: (() => void)[] = [];
 
   override async save(email: Email): Promise<void> {
     if (this.behaviour === 'refuse')
       throw Object.assign(new Error('Message refused by policy'), { responseCode: 554 });
     await super.save(email);
+    if (this.behaviour === 'drop') for (const connection of this.connections) connection.resetAndDestroy();
     if (this.behaviour === 'hold') await new Promise<void>((resolve) => this.#held.push(resolve));
   }
 
@@ -68,6 +71,10 @@ export async function startMailServer({ smtpPort = 0, folderPort = 0 } = {}): Pr
   const storage = new SentFolder();
   const smtp = new SMTPServer({ port: smtpPort, host: '127.0.0.1', storage, mailDir, logger: false });
   await smtp.start();
+  connectionsOf(smtp).on('connection', (socket: Socket) => {
+    storage.connections.add(socket);
+    socket.once('close', () => storage.connections.delete(socket));
+  });
   let isSearchable = true;
   const route = ({ path, query }: Call): Reply => {
     if (!isSearchable) return { status: 503, body: { error: 'the folder is away' } };
@@ -96,6 +103,10 @@ export async function startMailServer({ smtpPort = 0, folderPort = 0 } = {}): Pr
     },
   };
 }
+
+/** MailDev keeps its listener to itself, and cutting a connection needs it. */
+const connectionsOf = (smtp: SMTPServer): Server =>
+  (smtp as unknown as { smtp: { server: Server } }).smtp.server;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { smtpUrl, folderUrl } = await startMailServer({ smtpPort: 7415, folderPort: 7416 });

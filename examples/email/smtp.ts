@@ -22,7 +22,7 @@ export const messageIdOf = (operationId: string): string => `<${operationId}@hol
 
 interface SmtpError extends Error {
   code?: string;
-  command?: string;
+  syscall?: string;
   responseCode?: number;
 }
 
@@ -52,10 +52,11 @@ export async function sendMail(
 }
 
 function provenBy(error: SmtpError): Error {
-  const { command = '', responseCode = 0, message } = error;
+  const { code, syscall, responseCode = 0, message } = error;
   if (responseCode >= 500) return ActionFailure.permanent(`the server refused the mail: ${message}`);
   if (responseCode >= 400) return ActionFailure.notSent(`the server does not take the mail now: ${message}`);
-  if (command === 'CONN' && error.code !== 'ETIMEDOUT')
+  // nodemailer names the command CONN for every broken connection, also one that broke after DATA.
+  if (code === 'EDNS' || syscall === 'connect')
     return ActionFailure.notSent(`the server can not be reached: ${message}`);
   return error;
 }

@@ -7,6 +7,7 @@ import { startMailServer } from '../../examples/email/service.ts';
 import type { MailServer } from '../../examples/email/service.ts';
 import { implementAction } from '../../src/index.ts';
 import { messageIdOf } from '../../examples/email/smtp.ts';
+import { freePort } from '../../src/embedded/free-port.ts';
 import type { FaultPoint } from '../../src/operation/faults.ts';
 import { openTestServer } from '../../src/testing/index.ts';
 import type { TestServer } from '../../src/testing/index.ts';
@@ -88,6 +89,29 @@ describe('email example', () => {
   test('[S2.4] [S5] a reply that never comes is a timeout, not a failure: the folder is searched', async () => {
     mail.behave('hold');
     expect(await send()).toMatchObject(DONE);
+    expect(mail.filed()).toHaveLength(1);
+  });
+
+  test('[S2.4] [S5] a connection that breaks after DATA proves nothing: the folder is searched', async () => {
+    mail.behave('drop');
+    expect(await send()).toMatchObject(DONE);
+    expect(mail.filed()).toHaveLength(1);
+  });
+
+  test('[S9] [S5] without a folder to search, a connection that breaks after DATA asks a person: nothing is sent again', async () => {
+    mail.behave('drop');
+    expect(await send('send_email_unsearchable')).toMatchObject({ status: 'needs_attention' });
+    expect(mail.filed()).toHaveLength(1);
+  });
+
+  test('[S5] a server that can not be reached has nothing: the mail goes once it is there', async () => {
+    process.env['HOLDFAST_SMTP_URL'] = `smtp://127.0.0.1:${await freePort()}`;
+    const { taskId } = await example.start('send_email_unsearchable', LETTER, 'order-9');
+    await expect
+      .poll(async () => (await example.peek(taskId)).attempts, { timeout: 10_000 })
+      .toBeGreaterThan(1);
+    process.env['HOLDFAST_SMTP_URL'] = mail.smtpUrl;
+    expect(await example.wait(taskId)).toMatchObject(DONE);
     expect(mail.filed()).toHaveLength(1);
   });
 
