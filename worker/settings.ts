@@ -168,7 +168,7 @@ export const CONFIG = {
     schema: wholeNumber(0, 65_535).nullable(),
     expected: 'a port from 1 to 65535, or 0 for any free one',
     fix: 'set a free port, and HOLDFAST_HOST where it is read from elsewhere',
-    meaning: 'A worker without a gateway serves `/metrics` there.',
+    meaning: 'A worker without a gateway serves `/metrics`, `/healthz` and `/readyz` there.',
     defaultText: 'none: it serves nothing',
     default: () => null,
   }),

@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { HoldfastError } from '../contract/error.ts';
 import { isLoopbackHost } from '../contract/oauth-definition.ts';
+import { sendJson } from '../gateway/http/send-json.ts';
 import type { HttpRoute } from '../gateway/index.ts';
 
 export interface MetricsOptions {
@@ -64,10 +65,20 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** For a process without a gateway. Throws `invalid_configuration` for a reachable address without a token. */
+export interface MetricsAddress {
+  host: string;
+  port: number;
+  /** Rejects while the process can do nothing; `/readyz` answers 503 then. */
+  readiness: () => Promise<void>;
+}
+
+/**
+ * For a process without a gateway: `/metrics`, and `/healthz` and `/readyz` to anyone, as the gateway has them. Throws
+ * `invalid_configuration` for a reachable address without a token.
+ */
 export async function serveMetrics(
   options: MetricsOptions,
-  { host, port }: { host: string; port: number },
+  { host, port, readiness }: MetricsAddress,
 ): Promise<MetricsServer> {
   if (options.tokenSha256 === null && !isLoopbackHost(host))
     throw unusable(
@@ -76,9 +87,23 @@ export async function serveMetrics(
     );
   const route = metricsRoute(options);
   const server = createServer((request, response) => {
-    if (request.url?.split('?')[0] !== METRICS_PATH) return void response.writeHead(404).end();
-    Promise.resolve(route.handle(request, response)).catch(() => response.destroy());
+    answer(request, response).catch(() => response.destroy());
   });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    switch (request.url?.split('?')[0]) {
+      case METRICS_PATH:
+        return route.handle(request, response);
+      case '/healthz':
+        return sendJson(response, 200, { status: 'ok' });
+      case '/readyz':
+        return readiness().then(
+          () => sendJson(response, 200, { status: 'ready' }),
+          () => sendJson(response, 503, { status: 'not_ready' }),
+        );
+      default:
+        return sendJson(response, 404, { error: { code: 'not_found', message: 'There is nothing here.' } });
+    }
+  };
   server.listen(port, host);
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw unusable(

@@ -4,6 +4,7 @@ import { createGateway, foreignToolOf, toolOf } from '../gateway/index.ts';
 import type { Gateway, GatewayAuth, ToolSpec } from '../gateway/index.ts';
 import { directCall } from '../upstream/direct-call.ts';
 import { metricsRoute } from './metrics-route.ts';
+import { readinessOf } from './readiness.ts';
 import type { Config, Holdfast } from '../../worker/index.ts';
 
 export function gatewayOf(
@@ -56,11 +57,7 @@ export async function listen(
     ...(allowedHosts && { allowedHosts }),
     ...(allowedOrigins && { allowedOrigins }),
     routes: [metricsRoute({ registry: holdfast.metrics.registry, tokenSha256: config.metricsTokenSha256 })],
-    readiness: async () => {
-      const health = await holdfast.check();
-      const missing = Object.entries(health).filter(([, isWell]) => isWell === false);
-      if (missing.length > 0) throw new Error(`not reachable: ${missing.map(([name]) => name).join(', ')}`);
-    },
+    readiness: readinessOf(holdfast),
   });
   return http.url;
 }

@@ -28,7 +28,7 @@ const dependenciesOf = (service: Service) => Object.entries(service.depends_on ?
 
 /** Named in docs as what Holdfast and the Temporal SDK read; HOLDFAST_HOST is the gateway's bind address. */
 const HOLDFAST_VARIABLES =
-  /^(HOLDFAST_(CONFIG|STATE_DIR|HOST|PORT|DATABASE_URL|ENCRYPTION_KEY)|TEMPORAL_(ADDRESS|NAMESPACE))$/;
+  /^(HOLDFAST_(CONFIG|STATE_DIR|HOST|PORT|WORKER_METRICS_PORT|DATABASE_URL|ENCRYPTION_KEY)|TEMPORAL_(ADDRESS|NAMESPACE))$/;
 const RUNS_HOLDFAST = ['migrate', 'worker', 'gateway'];
 const SECRET = /PASSWORD|PWD|KEY|TOKEN|SECRET|_URL$/;
 
@@ -83,6 +83,23 @@ describe('docker-compose.yml', () => {
           endsByItself ? 'service_completed_successfully' : 'service_healthy',
         );
       }
+    }
+  });
+
+  it('starts nothing of Holdfast before the ledger’s database and Temporal’s namespace are there', () => {
+    const waitsFor = (name: string): string[] =>
+      dependenciesOf(compose.services[name] ?? {}).flatMap(([needed]) => [needed, ...waitsFor(needed)]);
+    for (const name of RUNS_HOLDFAST)
+      expect(waitsFor(name), name).toEqual(expect.arrayContaining(['ledger-db', 'temporal-namespace']));
+  });
+
+  it('asks whoever serves whether it is ready, which is cheap and true of that process, at its own port', () => {
+    for (const [name, variable] of [
+      ['worker', 'HOLDFAST_WORKER_METRICS_PORT'],
+      ['gateway', 'HOLDFAST_PORT'],
+    ] as const) {
+      const { healthcheck, environment } = compose.services[name] ?? {};
+      expect(healthcheck?.test.join(' '), name).toContain(`127.0.0.1:${environment?.[variable]}/readyz`);
     }
   });
 

@@ -131,20 +131,34 @@ describe('who may read it', () => {
 });
 
 describe('a worker of its own', () => {
+  const registry = new Registry();
+  const serveAt = (host: string, port = 0, readiness = () => Promise.resolve()) =>
+    serveMetrics({ registry, tokenSha256: null }, { host, port, readiness });
+
   it('serves metrics alone, on a reachable address only with a token [M7.1]', async () => {
-    const registry = new Registry();
-    server = await serveMetrics({ registry, tokenSha256: null }, { host: '127.0.0.1', port: 0 });
+    server = await serveAt('127.0.0.1');
     base = `http://127.0.0.1:${server.port}`;
     expect((await fetch(`${base}/metrics`)).headers.get('content-type')).toContain('text/plain');
     expect((await fetch(`${base}/mcp`)).status).toBe(404);
-    await expect(
-      serveMetrics({ registry, tokenSha256: null }, { host: '0.0.0.0', port: 0 }),
-    ).rejects.toMatchObject({
+    await expect(serveAt('0.0.0.0')).rejects.toMatchObject({
       code: 'invalid_configuration',
       details: { name: 'HOLDFAST_METRICS_TOKEN_SHA256' },
     });
-    await expect(
-      serveMetrics({ registry, tokenSha256: null }, { host: '127.0.0.1', port: server.port }),
-    ).rejects.toMatchObject({ details: { name: 'HOLDFAST_WORKER_METRICS_PORT' } });
+    await expect(serveAt('127.0.0.1', server.port)).rejects.toMatchObject({
+      details: { name: 'HOLDFAST_WORKER_METRICS_PORT' },
+    });
+  });
+
+  it('says to any probe that it lives, and whether it can take work', async () => {
+    let isWell = true;
+    server = await serveAt('127.0.0.1', 0, () =>
+      isWell ? Promise.resolve() : Promise.reject(new Error('no')),
+    );
+    const statusOf = async (path: string) =>
+      (await fetch(`http://127.0.0.1:${server?.port}${path}`, { headers: { 'x-forwarded-for': '10.0.0.9' } }))
+        .status;
+    expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 200]);
+    isWell = false;
+    expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 503]);
   });
 });

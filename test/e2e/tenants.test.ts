@@ -157,6 +157,7 @@ describe('what is counted', () => {
       const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
       expect(text).toContain('holdfast_activities_running');
       expect(text).not.toContain('holdfast_calls_total');
+      expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200);
     } finally {
       await worker.end();
     }

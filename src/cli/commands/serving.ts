@@ -5,6 +5,7 @@ import { ensureEncryptionKey, startDevEngine } from '../dev-engine.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite, GlobalOptions } from '../program.ts';
 import { serveMetrics } from '../metrics-route.ts';
+import { readinessOf } from '../readiness.ts';
 import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
 import { loadCommandConfig } from '../session.ts';
 import { openTerminal } from '../terminal.ts';
@@ -87,10 +88,12 @@ async function openGateway(config: Config, holdfast: Holdfast, steps: DrainStep[
   return url;
 }
 
-async function openMetrics(config: Config, { metrics, log }: Holdfast, steps: DrainStep[]): Promise<void> {
+async function openMetrics(config: Config, holdfast: Holdfast, steps: DrainStep[]): Promise<void> {
+  const { metrics, log } = holdfast;
   const { workerMetricsPort: port, metricsTokenSha256: tokenSha256, host } = config;
   if (port === null) return;
-  const server = await serveMetrics({ registry: metrics.registry, tokenSha256 }, { host, port });
+  const readiness = readinessOf(holdfast);
+  const server = await serveMetrics({ registry: metrics.registry, tokenSha256 }, { host, port, readiness });
   log.info({ host, port: server.port }, 'metrics');
   steps.unshift({ name: 'metrics', run: () => server.close() });
 }
