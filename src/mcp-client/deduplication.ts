@@ -39,7 +39,10 @@ export function isNews(seen: Seen, news: TaskNews): boolean {
   if (news.subscriptionId !== null && news.subscriptionId !== seen.subscriptionId) return false;
   const last = Object.hasOwn(seen.tasks, news.taskId) ? seen.tasks[news.taskId] : undefined;
   if (last === undefined) return true;
-  if (last.hasEnded || news.sequence < last.sequence) return false;
+  if (last.hasEnded) return false;
+  // Its time is the ledger's, those before it were the engine's: they may disagree.
+  if (news.hasEnded) return true;
+  if (news.sequence < last.sequence) return false;
   return news.sequence > last.sequence || news.fingerprint !== last.fingerprint;
 }
 

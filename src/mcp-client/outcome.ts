@@ -255,6 +255,14 @@ export function errorOfRpc(error: unknown): CallError {
   };
 }
 
+/** By which a Holdfast gateway refuses a call or a read; null: it tells of a task, or it is a tool's own word. */
+export function errorWithoutTask(result: JsonObject): CallError | null {
+  if (result.isError !== true || factsOf(result._meta) !== null) return null;
+  const { structuredContent } = result as unknown as ToolResult;
+  const error = errorOfTool(structuredContent?.error, { content: [], ...result });
+  return error.code === 'tool_error' ? null : error;
+}
+
 function errorOfTool(error: Json | undefined, result: ToolResult): CallError {
   if (!isJsonObject(error) || typeof error.code !== 'string')
     return { code: 'tool_error', message: textOf(result), details: {}, retryable: false };

@@ -7,7 +7,8 @@ import { NEVER, pause } from '../contract/clock.ts';
 import { startClocks } from './two-clocks.ts';
 import type { ClockEnd } from './two-clocks.ts';
 import type { RequestOptions } from './dispatch.ts';
-import { lost } from './reply.ts';
+import { errorOfRpc, errorWithoutTask } from './outcome.ts';
+import { failureOfCode, lost } from './reply.ts';
 import type { FailedRequest, Reply } from './reply.ts';
 
 export interface ClientParts {
@@ -84,23 +85,36 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
+/** An answer, or a refusal. */
+export type Repeated = Exclude<Attempted, FailedRequest> | (FailedRequest & { failure: 'refused' });
+
 /**
  * A request that may be repeated at will: a read, or one that the server takes once however often it comes. Repeated with
- * backoff, each time under a new id, until the server answers or refuses, or the span is over.
+ * backoff, each time under a new id, until the server answers or refuses, or the span is over. That its engine or its store is away is no answer.
  */
 export async function repeat(
   parts: ClientParts,
   span: Span,
   send: Send,
-): Promise<Exclude<Attempted, FailedRequest> | (FailedRequest & { failure: 'refused' })> {
+): Promise<Repeated> {
   const backoff = createBackoff(parts.random);
   for (;;) {
     const reply = await attempt(parts, span, send);
-    if (reply.kind !== 'failure') return reply;
-    if (reply.failure === 'refused') return { ...reply, failure: 'refused' };
-    const end = await waitOut(parts, span, backoff.next(reply.retryAfterMs));
+    const trouble = troubleOf(reply);
+    if (trouble === null) return reply as Repeated;
+    const end = await waitOut(parts, span, backoff.next(trouble.retryAfterMs));
     if (end !== null) return end;
   }
+}
+
+/** That the server could not answer just now, and when it may; null: this is its answer. */
+function troubleOf(reply: Attempted): { retryAfterMs?: number } | null {
+  if (reply.kind === 'over') return null;
+  if (reply.kind === 'failure') return reply.failure === 'refused' ? null : reply;
+  const error = reply.kind === 'error' ? errorOfRpc(reply.error) : errorWithoutTask(reply.result);
+  if (!error?.retryable || failureOfCode(error.code) === 'refused') return null;
+  const { retryAfterMs } = error.details;
+  return typeof retryAfterMs === 'number' ? { retryAfterMs } : {};
 }
 
 /** Waits; answers what ended the span meanwhile. */

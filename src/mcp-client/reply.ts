@@ -105,8 +105,17 @@ const REFUSALS: ReadonlySet<number> = new Set([
 export function failureOfError({ code, data }: RpcError): RequestFailure {
   if (REFUSALS.has(code)) return 'refused';
   const named = (data as { code?: unknown } | undefined)?.code;
-  // A Holdfast gateway names why it let a message go no further.
-  return typeof named === 'string' && named !== 'internal_error' && named !== 'outcome_unknown'
-    ? 'refused'
-    : 'lost';
+  return typeof named === 'string' ? failureOfCode(named) : 'lost';
+}
+
+/** Codes of docs/errors.md that leave open whether the call has begun. */
+const LEAVES_OPEN: ReadonlySet<string> = new Set([
+  ...['internal_error', 'outcome_unknown', 'engine_unavailable', 'ledger_unavailable'],
+  'operation_in_progress',
+]);
+
+/** What the code proves by which a Holdfast gateway names why a call went no further. */
+export function failureOfCode(code: string): RequestFailure {
+  if (code === 'too_many_calls' || code === 'too_many_listens') return 'told_later';
+  return LEAVES_OPEN.has(code) ? 'lost' : 'refused';
 }

@@ -14,7 +14,7 @@ import type { Link } from './link.ts';
 import { askForTask, errorOfRpc, readingOfResult, readingOfTask } from './outcome.ts';
 import type { CallError, CallOutcome, TaskReading, ToolResult, UnknownReason } from './outcome.ts';
 import { repeat, waitOut } from './parts.ts';
-import type { ClientParts, Over, Span } from './parts.ts';
+import type { ClientParts, Over, Repeated, Span } from './parts.ts';
 import { lost } from './reply.ts';
 import type { FailedRequest, Reply } from './reply.ts';
 
@@ -191,8 +191,6 @@ async function sendAnswer(
   }
   return reply;
 }
-
-type Repeated = Awaited<ReturnType<typeof repeat>>;
 
 /** False: the span was over first, and it may or may not have been taken. */
 function acknowledged(reply: Repeated): boolean {

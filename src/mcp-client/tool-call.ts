@@ -13,12 +13,12 @@ import { KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff } from './backoff.ts';
 import type { RequestOptions } from './dispatch.ts';
-import { askForKey, errorOfRpc, factsOf, outcomeOfResult, readingOfTask } from './outcome.ts';
+import { askForKey, errorOfRpc, errorWithoutTask, factsOf, outcomeOfResult, readingOfTask } from './outcome.ts';
 import type { CallError, CallOutcome, TaskReading, ToolResult, UnknownReason } from './outcome.ts';
 import { MCP_CLIENT_LIMITS } from './limits.ts';
 import { attempt, waitOut } from './parts.ts';
 import type { Attempted, ClientParts, Span } from './parts.ts';
-import { failureOfError } from './reply.ts';
+import { failureOfCode, failureOfError } from './reply.ts';
 import { retryVerdict } from './retry-matrix.ts';
 import type { RequestFailure } from './retry-matrix.ts';
 import { findTask, waitForTask } from './tasks.ts';
@@ -54,8 +54,10 @@ export async function callTool(parts: ClientParts, call: ToolCall, span: Span): 
       tellProgress(call),
     );
     if (reply.kind === 'over') return unanswered(call, reply.end);
-    if (reply.kind === 'result') return outcomeOf(parts, call, reply.result, span);
-    const { failure, error } = failureOf(reply);
+    const failed = reply.kind === 'result' ? failureOfResult(call, reply.result) : failureOf(reply);
+    const isAnswer = failed === null || (failed.failure === 'refused' && lostRequests === 0);
+    if (reply.kind === 'result' && isAnswer) return outcomeOf(parts, call, reply.result, span);
+    const { failure, error } = failed as Failed;
     const verdict = retryVerdict(
       {
         effect: call.terms.effect,
@@ -71,8 +73,7 @@ export async function callTool(parts: ClientParts, call: ToolCall, span: Span): 
     if (verdict === 'find_task') return found(parts, call, span);
     if (verdict === 'unknown' || lostRequests > MCP_CLIENT_LIMITS.lostRequestsMax.value)
       return unanswered(call, 'lost', error);
-    const retryAfterMs = reply.kind === 'failure' ? reply.retryAfterMs : undefined;
-    const end = await waitOut(parts, span, backoff.next(retryAfterMs));
+    const end = await waitOut(parts, span, backoff.next(failed?.retryAfterMs));
     if (end !== null) return ifNothingSent(call, lostRequests, end.end, error);
   }
 }
@@ -88,15 +89,30 @@ function tellProgress({ onProgress }: ToolCall): NonNullable<RequestOptions['onP
   return ({ progress, message = '' }) => onProgress?.({ progress, message });
 }
 
-function failureOf(reply: Exclude<Attempted, { kind: 'result' | 'over' }>): {
+interface Failed {
   failure: RequestFailure;
   error: CallError;
-} {
-  if (reply.kind === 'error') return { failure: failureOfError(reply.error), error: errorOfRpc(reply.error) };
-  const { failure, message } = reply;
+  retryAfterMs?: number;
+}
+
+/** What a gateway that takes the key says of a call that has no task: it was refused, or nobody knows whether it began. */
+function failureOfResult(call: ToolCall, result: JsonObject): Failed | null {
+  const error = keyToFind(call) === null ? null : errorWithoutTask(result);
+  return error && failedWith(error, failureOfCode(error.code));
+}
+
+function failedWith(error: CallError, failure: RequestFailure): Failed {
+  const { retryAfterMs } = error.details;
+  return { failure, error, ...(typeof retryAfterMs === 'number' && { retryAfterMs }) };
+}
+
+function failureOf(reply: Exclude<Attempted, { kind: 'result' | 'over' }>): Failed {
+  if (reply.kind === 'error') return failedWith(errorOfRpc(reply.error), failureOfError(reply.error));
+  const { failure, message, retryAfterMs } = reply;
   const isRefused = failure === 'refused';
   return {
     failure,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
     error: { code: isRefused ? 'refused' : 'no_answer', message, details: {}, retryable: !isRefused },
   };
 }

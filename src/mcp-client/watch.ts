@@ -49,8 +49,8 @@ interface Watch {
   listenAt: number | null;
   backoff: Backoff;
   wake: () => void;
-  /** Of the stream that stood last. */
-  acknowledgedAt: number;
+  /** When the live stream stood; null: not yet. */
+  acknowledgedAt: number | null;
 }
 
 /** Each new state of each task, until all have ended or `signal` aborts. Throws `TaskRequestRefused` for an unknown id. */
@@ -63,7 +63,7 @@ export async function* watchTasks(
   const watch: Watch = {
     ...{ parts, options, seen: NOTHING_SEEN, honoured: new Set(), stream: null },
     ...{ due: new Map(taskIds.map((id) => [id, now])), listenAt: now },
-    ...{ backoff: createBackoff(parts.random), wake: () => undefined, acknowledgedAt: now },
+    ...{ backoff: createBackoff(parts.random), wake: () => undefined, acknowledgedAt: null },
   };
   try {
     while (watch.due.size > 0 && !options.signal.aborted) {
@@ -152,6 +152,7 @@ async function restoreStream(watch: Watch): Promise<void> {
   const id = link.nextId();
   const stream = new AbortController();
   watch.stream = stream;
+  watch.acknowledgedAt = null;
   watch.seen = withSubscription(watch.seen, id);
   void link
     .request(
@@ -196,7 +197,7 @@ function streamEnded(watch: Watch, reply: Reply): void {
   watch.seen = withSubscription(watch.seen, null);
   const now = watch.parts.clock.now();
   // One that fell at once is a failure in a row with the next.
-  if (now - watch.acknowledgedAt > BACKOFF.capMs) watch.backoff.reset();
+  if (watch.acknowledgedAt !== null && now - watch.acknowledgedAt > BACKOFF.capMs) watch.backoff.reset();
   for (const [taskId, at] of watch.due) watch.due.set(taskId, Math.min(at, now));
   if (isRefused) watch.listenAt = null;
   else listenLater(watch, reply.kind === 'failure' ? reply.retryAfterMs : undefined);

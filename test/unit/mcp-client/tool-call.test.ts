@@ -24,6 +24,12 @@ const call = (effect: EffectClass): ToolCall => ({
 const lost: Reply = { kind: 'failure', failure: 'lost', message: 'cut' };
 const result = (value: JsonObject): Reply => ({ kind: 'result', result: value });
 const done = result({ content: [], structuredContent: { ok: true } });
+const refusal = (code: string, details: JsonObject = {}): Reply =>
+  result({
+    content: [{ type: 'text', text: code }],
+    isError: true,
+    structuredContent: { error: { code, message: code, details, retryable: true } },
+  });
 const ofTask = (status: string, effect: string | null = null): Reply =>
   result({
     content: [{ type: 'text', text: status }],
@@ -151,6 +157,48 @@ describe('a call whose reply is lost', () => {
   });
 });
 
+describe('an error of the gateway that names no task [M1.5]', () => {
+  const found = ofTask('completed', 'applied');
+
+  it.each(['engine_unavailable', 'ledger_unavailable', 'operation_in_progress', 'internal_error'])(
+    '%s leaves open whether the call began: the same key asks again, and an unsafe call is only looked for [M6.3]',
+    async (code) => {
+      const answer = (_request: unknown, nth: number) => (nth === 1 ? refusal(code) : found);
+      const conditional = await outcomeOf('conditional', answer);
+      expect(conditional.outcome.kind).toBe('completed');
+      expect(sends(conditional.requests).map(({ params }) => params._meta)).toEqual([
+        { 'holdfast/idempotencyKey': 'order-7' },
+        { 'holdfast/idempotencyKey': 'order-7' },
+      ]);
+      const unsafe = await outcomeOf('unsafe', answer);
+      expect(unsafe.outcome).toMatchObject({ kind: 'completed', taskId: 'task_1' });
+      expect(sends(unsafe.requests)).toHaveLength(1);
+      expect(unsafe.requests[1]?.params).toEqual({
+        name: 'task_get',
+        arguments: { tool: 'transfer', idempotencyKey: 'order-7' },
+      });
+    },
+  );
+
+  it('too_many_calls is asked again when the gateway says, unsafe calls too: nothing was begun [M7.2]', async () => {
+    const { outcome, requests, clock } = await outcomeOf('unsafe', (_request, nth) =>
+      nth === 1 ? refusal('too_many_calls', { retryAfterMs: 3_000 }) : found,
+    );
+    expect(outcome.kind).toBe('completed');
+    expect(sends(requests)).toHaveLength(2);
+    expect(clock.now()).toBeGreaterThanOrEqual(3_000);
+  });
+
+  it('a refusal is the answer, and after a loss says nothing of what was lost', async () => {
+    const first = await outcomeOf('conditional', () => refusal('invalid_arguments'));
+    expect(first.outcome).toMatchObject({ kind: 'failed', error: { code: 'invalid_arguments' } });
+    const later = await outcomeOf('conditional', (_request, nth) =>
+      nth === 1 ? lost : refusal('invalid_arguments'),
+    );
+    expect(later.outcome).toMatchObject({ kind: 'unknown', reason: 'lost', key: 'order-7' });
+  });
+});
+
 it('reads a task that goes on and never calls again, unsafe or not, however often reading is cut off [M6.3]', async () => {
   const reads = [lost, ofTask('running'), lost, lost, ofTask('completed', 'applied')];
   for (const effect of ['conditional', 'unsafe'] as const) {
@@ -234,6 +282,10 @@ it('whatever the network does to each request, there is one outcome, in bounded 
     not_sent: { kind: 'failure', failure: 'not_sent', message: 'm' },
     later: { kind: 'failure', failure: 'told_later', message: 'm', retryAfterMs: 500 },
     refused: { kind: 'failure', failure: 'refused', message: 'm' },
+    // M1.5: said in a result, without a task.
+    away: refusal('engine_unavailable'),
+    many: refusal('too_many_calls', { retryAfterMs: 300 }),
+    wrong: refusal('invalid_arguments'),
     trouble: { kind: 'error', error: { code: -32_603, message: 'm' } },
     working: ofTask('running'),
     doubt: ofTask('needs_attention', 'unknown'),
@@ -260,7 +312,7 @@ it('whatever the network does to each request, there is one outcome, in bounded 
     expect(clock.now()).toBeLessThanOrEqual(20_050);
     const mayHaveBegun = requests.filter(
       ({ params }, place) =>
-        params.name === 'transfer' && !['not_sent', 'later', 'refused'].includes(fateOf(place + 1)),
+        params.name === 'transfer' && !['not_sent', 'later', 'many', 'refused', 'wrong'].includes(fateOf(place + 1)),
     );
     if (effect === 'unsafe') expect(mayHaveBegun.length).toBeLessThanOrEqual(1);
     if (effect === 'conditional')

@@ -21,9 +21,13 @@ function rig({ listens = 'silent' }: { listens?: Answer } = {}) {
       ...{ pollIntervalMs: 1_000 },
     };
   };
+  let away: string | null = null;
   const driven = handDrivenLink(
-    ({ method, params }) =>
-      method === 'subscriptions/listen' ? listens : { kind: 'result', result: wire(String(params.taskId)) },
+    ({ method, params }) => {
+      if (method === 'subscriptions/listen') return listens;
+      if (away === null) return { kind: 'result', result: wire(String(params.taskId)) };
+      return { kind: 'error', error: { code: -32_603, message: away, data: { code: away, retryable: true } } };
+    },
     { hasTasks: true },
   );
   const told: TaskReading[] = [];
@@ -41,6 +45,7 @@ function rig({ listens = 'silent' }: { listens?: Answer } = {}) {
       params: { ...params, _meta: { ...(params._meta as JsonObject), [SUBSCRIPTION]: stream.id } },
     });
   return {
+    away: (code: string | null) => void (away = code),
     ...{ watch, told, gone, streams, clock: driven.clock, isOver: () => isOver },
     move: (taskId: string, message: string, status = 'working') =>
       void (tasks[taskId] = { status, message, at: (tasks[taskId]?.at ?? 0) + 1_000 }),
@@ -150,10 +155,6 @@ describe('a watch of a server that does not push', () => {
   it.each([
     ['has no such method', { kind: 'error', error: { code: -32_601, message: 'no such method' } }],
     ['ends the stream and honours nothing', { kind: 'result', result: {} }],
-    [
-      'refuses one more stream',
-      { kind: 'error', error: { code: -32_603, message: 'm', data: { code: 'too_many_listens' } } },
-    ],
   ] as [string, Answer][])(
     'because it %s: it polls at the server’s interval and does not ask again [M6.3]',
     async (_why, listens) => {
@@ -180,18 +181,40 @@ describe('a watch of a server that does not push', () => {
     },
   );
 
-  it('because it is in trouble: it polls and asks again later [M6.3]', async () => {
+  it.each([
+    ['is in trouble', undefined],
+    ['has as many streams as it gives one caller', { code: 'too_many_listens' }],
+  ])('because it %s: it polls, and asks again ever less often [M6.3]', async (_why, data) => {
     const { watch, streams, move, clock } = rig({
-      listens: { kind: 'error', error: { code: -32_603, message: 'm' } },
+      listens: { kind: 'error', error: { code: -32_603, message: 'm', data } },
     });
     move('T', 'one');
     void watch('T');
+    for (let seconds = 0; seconds < 60; seconds += 1) {
+      await quiet();
+      clock.pass(1_000);
+    }
+    expect(streams().length).toBeGreaterThan(4);
+    expect(streams().length).toBeLessThan(20);
+  });
+
+  it('a read that meets a store or an engine that is away is repeated, and ends no watch [M6.3]', async () => {
+    const { watch, move, messages, clock, away } = rig({ listens: { kind: 'result', result: {} } });
+    move('T', 'one');
+    void watch('T');
     await quiet();
-    clock.pass(1_000);
-    await quiet();
-    clock.pass(8_000);
-    await quiet();
-    expect(streams().length).toBeGreaterThan(1);
+    away('ledger_unavailable');
+    for (let seconds = 0; seconds < 20; seconds += 1) {
+      await quiet();
+      clock.pass(1_000);
+    }
+    away(null);
+    move('T', 'two');
+    for (let seconds = 0; seconds < 20; seconds += 1) {
+      await quiet();
+      clock.pass(1_000);
+    }
+    expect(messages()).toEqual(['T one', 'T two']);
   });
 });
 
