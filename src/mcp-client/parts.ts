@@ -92,11 +92,7 @@ export type Repeated = Exclude<Attempted, FailedRequest> | (FailedRequest & { fa
  * A request that may be repeated at will: a read, or one that the server takes once however often it comes. Repeated with
  * backoff, each time under a new id, until the server answers or refuses, or the span is over. That its engine or its store is away is no answer.
  */
-export async function repeat(
-  parts: ClientParts,
-  span: Span,
-  send: Send,
-): Promise<Repeated> {
+export async function repeat(parts: ClientParts, span: Span, send: Send): Promise<Repeated> {
   const backoff = createBackoff(parts.random);
   for (;;) {
     const reply = await attempt(parts, span, send);

@@ -13,7 +13,14 @@ import { KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff } from './backoff.ts';
 import type { RequestOptions } from './dispatch.ts';
-import { askForKey, errorOfRpc, errorWithoutTask, factsOf, outcomeOfResult, readingOfTask } from './outcome.ts';
+import {
+  askForKey,
+  errorOfRpc,
+  errorWithoutTask,
+  factsOf,
+  outcomeOfResult,
+  readingOfTask,
+} from './outcome.ts';
 import type { CallError, CallOutcome, TaskReading, ToolResult, UnknownReason } from './outcome.ts';
 import { MCP_CLIENT_LIMITS } from './limits.ts';
 import { attempt, waitOut } from './parts.ts';

@@ -312,7 +312,8 @@ it('whatever the network does to each request, there is one outcome, in bounded 
     expect(clock.now()).toBeLessThanOrEqual(20_050);
     const mayHaveBegun = requests.filter(
       ({ params }, place) =>
-        params.name === 'transfer' && !['not_sent', 'later', 'many', 'refused', 'wrong'].includes(fateOf(place + 1)),
+        params.name === 'transfer' &&
+        !['not_sent', 'later', 'many', 'refused', 'wrong'].includes(fateOf(place + 1)),
     );
     if (effect === 'unsafe') expect(mayHaveBegun.length).toBeLessThanOrEqual(1);
     if (effect === 'conditional')

@@ -26,7 +26,10 @@ function rig({ listens = 'silent' }: { listens?: Answer } = {}) {
     ({ method, params }) => {
       if (method === 'subscriptions/listen') return listens;
       if (away === null) return { kind: 'result', result: wire(String(params.taskId)) };
-      return { kind: 'error', error: { code: -32_603, message: away, data: { code: away, retryable: true } } };
+      return {
+        kind: 'error',
+        error: { code: -32_603, message: away, data: { code: away, retryable: true } },
+      };
     },
     { hasTasks: true },
   );
