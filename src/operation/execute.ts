@@ -7,10 +7,12 @@
  *    failed cleanly proves nothing about an earlier one that is still in doubt.
  */
 import { remoteTaskIn } from '../contract/handlers.ts';
+import type { OperationRow } from '../ledger/ledger.ts';
 import type { Failure } from '../task/failure.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
 import { askLookup, lookupKindOf } from './asking.ts';
 import { adoptLookedUp, conclude, misfitFailure } from './conclude.ts';
+import { doubtAbout, settling } from './doubt.ts';
 import type { CallAnswer } from './handler-call.ts';
 import type { HeldClaim } from './held-claim.ts';
 import { keepOutput } from './keep-result.ts';
@@ -18,6 +20,7 @@ import { keepLateAnswer, recordLateAnswer } from './late-answer.ts';
 import { staleOutcome } from './look.ts';
 import { newerFence } from './newer-fence.ts';
 import { handOver } from './hand-over.ts';
+import { judgeToSettle } from './reconcile.ts';
 import { fail, raiseAttention, release } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 
@@ -71,13 +74,18 @@ async function keepLate(attempt: EffectAttempt, held: HeldClaim, answer: CallAns
 
 /** The claim was taken over while this attempt was at work (S2.7). */
 async function overtaken(attempt: EffectAttempt, held: HeldClaim): Promise<OperationOutcome> {
-  const row = await attempt.deps.ledger.find(held.claim.operationId);
-  if (row === null) throw new Error(`the row of ${held.claim.operationId} is gone`);
+  const row = await rowOf(attempt);
   const leaseFence = await newerFence(attempt, held.claim);
   return staleOutcome(
     { kind: 'stale', row, ...(leaseFence !== undefined && { leaseFence }) },
     attempt.request,
   );
+}
+
+async function rowOf(attempt: EffectAttempt): Promise<OperationRow> {
+  const row = await attempt.deps.ledger.find(attempt.operationId);
+  if (row === null) throw new Error(`the row of ${attempt.operationId} is gone`);
+  return row;
 }
 
 /**
@@ -130,7 +138,10 @@ async function onPermanentInDoubt(
 ): Promise<OperationOutcome> {
   const found = await askLookup(attempt, [held.lost]);
   if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
-  if (found.kind === 'not_applied') return fail(attempt, held.claim, failure);
+  const doubt = await doubtAbout(attempt, await rowOf(attempt), found.kind);
+  const verdict = judgeToSettle(doubt);
+  if (verdict === 'release') return fail(attempt, held.claim, failure);
+  if (verdict === 'wait') return settling(doubt);
   return raiseAttention(attempt, held.claim, { ...failure, kind: 'unknown' });
 }
 

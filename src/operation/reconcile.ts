@@ -46,7 +46,8 @@ export function isProvenNotApplied(doubt: Doubt): boolean {
 
 const mayBeProven = ({ lookup, found }: Doubt): boolean => lookup === 'conclusive' && found === 'not_applied';
 
-function judgeToSettle(doubt: Doubt): Verdict {
+/** For an operation that is not sent again, whatever comes of it: an end with nothing applied needs a proof. */
+export function judgeToSettle(doubt: Doubt): Exclude<Verdict, 'adopt' | 'execute'> {
   if (isProvenNotApplied(doubt)) return 'release';
   return mayBeProven(doubt) ? 'wait' : untold(doubt);
 }
@@ -57,5 +58,5 @@ function judgeToExecute(doubt: Doubt): Verdict {
   return mayBeProven(doubt) ? 'wait' : untold(doubt);
 }
 
-const untold = ({ found, isFinal }: Doubt): Verdict =>
+const untold = ({ found, isFinal }: Doubt): 'lookAgain' | 'attention' =>
   found === 'threw' && !isFinal ? 'lookAgain' : 'attention';

@@ -11,7 +11,7 @@ import { cut } from '../contract/text.ts';
 import type { OperationRow } from '../ledger/ledger.ts';
 import type { Failure } from '../task/failure.ts';
 import type { OperationOutcome } from '../task/outcome.ts';
-import { askLookup, askPrecondition, lookupKindOf, notChecked } from './asking.ts';
+import { askLookup, askPrecondition, notChecked } from './asking.ts';
 import type { LookupFound } from './asking.ts';
 import { claimMsOf } from './attempt.ts';
 import { claim } from './claim.ts';
@@ -24,8 +24,9 @@ import { staleOutcome } from './look.ts';
 import { askRemote } from './remote-end.ts';
 import type { RemoteFound } from './remote-end.ts';
 import type { RefusalCause } from './look.ts';
-import { isProvenNotApplied, judge } from './reconcile.ts';
-import type { Doubt } from './reconcile.ts';
+import { doubtAbout, settling } from './doubt.ts';
+import type { OpenDoubt } from './doubt.ts';
+import { isProvenNotApplied, judge, judgeToSettle } from './reconcile.ts';
 import { raiseAttention, refuse, release } from './record.ts';
 import type { EffectAttempt } from './record.ts';
 import type { Result } from './result.ts';
@@ -86,19 +87,9 @@ async function reconcile(
   const found = await askLookup(attempt, [attempt.runtime.signal, held.lost]);
   if (found.kind === 'applied') return adoptLookedUp(attempt, held, found.output);
   attempt.runtime.signal.throwIfAborted(); // a lookup that was cut off says nothing
-  const { effect, autoRetry } = attempt.plan;
-  if (remote.kind === 'ended' && remote.mayLive && effect !== 'safe')
+  if (remote.kind === 'ended' && remote.mayLive && attempt.plan.effect !== 'safe')
     return raiseAttention(attempt, held.claim, doubtFailure(found, remote));
-  const waitMs = await settlesInMs(attempt, before);
-  const doubt: Doubt = {
-    effect,
-    autoRetry,
-    lookup: lookupKindOf(attempt),
-    found: found.kind,
-    purpose: attempt.request.purpose,
-    isSettled: waitMs === 0,
-    isFinal: attempt.request.verifyFinal,
-  };
+  const doubt = await doubtAbout(attempt, before, found.kind);
   const verdict = judge(doubt);
   switch (verdict) {
     case 'execute':
@@ -106,7 +97,7 @@ async function reconcile(
     case 'release':
       return release(attempt, held.claim, nothing('applied'));
     case 'wait':
-      return { kind: 'busy', retryAfterMs: waitMs, reason: 'settling' };
+      return settling(doubt);
     case 'lookAgain':
       return { kind: 'unknown', failure: doubtFailure(found, remote), attention: false };
     case 'attention':
@@ -116,13 +107,6 @@ async function reconcile(
     default:
       return verdict satisfies never;
   }
-}
-
-/** How long a request of the earlier attempt may still be on its way, by the ledger's clock (S2.4). */
-async function settlesInMs(attempt: EffectAttempt, before: OperationRow): Promise<number> {
-  if (before.attemptDeadline === null) return 0;
-  const settledAt = before.attemptDeadline + attempt.plan.deadlines.settleMs;
-  return Math.max(0, settledAt - (await attempt.deps.ledger.now()));
 }
 
 function doubtFailure(found: LookupFound, remote: RemoteFound): Failure {
@@ -147,7 +131,7 @@ async function goOn(
   attempt: EffectAttempt,
   held: HeldClaim,
   before: OperationRow,
-  doubt: Doubt | null,
+  doubt: OpenDoubt | null,
 ): Promise<OperationOutcome> {
   if (attempt.request.purpose === 'settle') return release(attempt, held.claim, nothing('sent'));
   const isProven = doubt === null || isProvenNotApplied(doubt);
@@ -177,20 +161,24 @@ async function goOn(
   return execute(attempt, held, isProven ? 'nothing_sent' : 'in_doubt');
 }
 
-/** S2.2: `refused` needs no claim of anyone's, or one just reconciled as not applied. */
-function onRefused(
+/**
+ * S2.2: `refused` needs no claim of anyone's, or one just reconciled as not applied. It says that nothing is applied and
+ * frees the key, so what may still land is waited for, and what can't be told goes to a person: perhaps the precondition
+ * no longer holds because the earlier attempt was applied.
+ */
+async function onRefused(
   attempt: EffectAttempt,
   held: HeldClaim,
   { reason, cause }: { reason: string; cause: RefusalCause },
-  doubt: Doubt | null,
+  doubt: OpenDoubt | null,
 ): Promise<OperationOutcome> {
-  if (doubt === null || isProvenNotApplied(doubt) || doubt.found === 'not_applied')
-    return refuse(attempt, held.claim, reason, cause);
-  // Perhaps it no longer holds because the earlier attempt was applied.
+  const verdict = doubt === null ? 'release' : judgeToSettle(doubt);
+  if (verdict === 'release') return refuse(attempt, held.claim, reason, cause);
+  if (verdict === 'wait' && doubt !== null) return settling(doubt);
   const why =
     cause === 'precondition_failed' ? 'the precondition does not hold now' : 'it may not be asked again';
   const message = `An earlier attempt may have been applied, and ${why}: ${reason}`;
   const failure: Failure = { kind: 'unknown', code: 'outcome_unknown', message };
-  if (doubt.found === 'threw') return Promise.resolve({ kind: 'unknown', failure, attention: false });
+  if (verdict === 'lookAgain') return { kind: 'unknown', failure, attention: false };
   return raiseAttention(attempt, held.claim, failure);
 }

@@ -138,19 +138,51 @@ describe.each(STORES)('an operation in doubt on $kind', ({ open }) => {
       return { ...rest, handlers: { precondition, ...handlers } };
     };
 
-    test('[S2.2][S2.4] is refused once it is reconciled as not applied', async () => {
+    /** The first attempt's request is sent and stays on its way until `land`. */
+    const onItsWay = async (lookup: 'plain' | 'conclusive', settleMs: number) => {
       const target = new Target(true);
-      const operation = await Operation.reserve(
+      const operation: Operation = await Operation.reserve(
         ledger,
-        spec({ target, handlers: { lookup: honestLookup(target) } }),
+        spec({
+          target,
+          lookup,
+          handlers: {
+            execute: () => Promise.reject(new Error('socket hang up')),
+            lookup: honestLookup(target),
+          },
+          plan: { deadlines: { attemptMs: 1, settleMs } },
+        }),
       );
-      await operation.crash('after_intent');
+      await operation.attempt();
+      await sleep(3);
+      return { operation, land: () => target.apply(operation.operationId, 5) };
+    };
+
+    test('[S2.2][S2.4] is refused once it is reconciled as not applied, for good', async () => {
+      const { operation } = await onItsWay('conclusive', 0);
       expect(await operation.attempt()).toEqual({ kind: 'refused', reason: 'sold out' });
       expect(await operation.row()).toMatchObject({
         state: 'refused',
         end: { cause: 'precondition_failed' },
       });
-      expect(target.total).toBe(0);
+      expect(operation.effects).toBe(0);
+    });
+
+    test('[S2.2][S2.4] waits while the earlier request may still land, and takes what landed', async () => {
+      const { operation, land } = await onItsWay('conclusive', 60_000);
+      expect(await operation.attempt()).toMatchObject({ kind: 'busy', reason: 'settling' });
+      expect(await operation.row()).toMatchObject({ state: 'in_flight', end: null });
+      land();
+      expect(await operation.attempt()).toMatchObject({ kind: 'committed' });
+      expect(operation.effects).toBe(1);
+    });
+
+    test('[S2.2] goes to a person where `not applied` is not final', async () => {
+      for (const settleMs of [0, 60_000]) {
+        const { operation } = await onItsWay('plain', settleMs);
+        expect(await operation.attempt()).toMatchObject({ kind: 'unknown', attention: true });
+        expect(await operation.row()).toMatchObject({ state: 'attention', end: null });
+      }
     });
 
     test('[S2.2] goes to a person where nothing can tell whether it is itself the reason', async () => {
@@ -240,15 +272,38 @@ describe.each(STORES)('an operation in doubt on $kind', ({ open }) => {
       expect(target.total).toBe(1);
     });
 
-    test('[S5] refused for good and not there at the target, it has failed', async () => {
+    test('[S5] refused for good and not there at the target, it has failed once nothing can land any more', async () => {
+      const conclusive = (settleMs: number, attemptMs = 1) =>
+        sentTwice(ActionFailure.permanent('unknown account'), {
+          lookup: 'conclusive',
+          handlers: { lookup: () => Promise.resolve(notApplied()) },
+          plan: { deadlines: { attemptMs, settleMs } },
+        });
+      const onItsWay = await conclusive(60_000, 60_000);
+      await onItsWay.attempt();
+      expect(await onItsWay.attempt()).toMatchObject({ kind: 'busy', reason: 'settling' });
+      expect(await onItsWay.row()).toMatchObject({ state: 'in_flight', end: null });
+
+      const settled = await conclusive(0);
+      await settled.attempt();
+      await sleep(3);
+      expect(await settled.attempt()).toMatchObject({
+        kind: 'failed',
+        failure: { code: 'permanent_failure' },
+      });
+    });
+
+    test('[S5] refused for good where `not applied` is not final, a person is asked', async () => {
       const operation = await sentTwice(ActionFailure.permanent('unknown account'), {
         handlers: { lookup: () => Promise.resolve(notApplied()) },
       });
       await operation.attempt();
       expect(await operation.attempt()).toMatchObject({
-        kind: 'failed',
+        kind: 'unknown',
+        attention: true,
         failure: { code: 'permanent_failure' },
       });
+      expect(operation.effects).toBe(1);
     });
 
     test('[S2.4] what a conclusive lookup has settled is in doubt no more', async () => {
