@@ -26,6 +26,13 @@ export class StatementNames {
   }
 }
 
+const DIVISION_BY_ZERO = '22012';
+const GUARD_FAILED = 'a guarded write changed another number of rows';
+
+/** Fails in the database: the commit is sent before the answer is there, and must find a transaction that failed. */
+const guarded = (text: string, rows: number): string =>
+  `with changed as (${text} returning 1) select 1 / (count(*) = ${rows})::int from changed`;
+
 export class PostgresConnection extends Connection {
   /** Its transaction is over: of no use to whoever kept it for later. */
   #isOver = false;
@@ -63,13 +70,15 @@ export class PostgresConnection extends Connection {
   }
 
   /** Sent at once, awaited by `commit`. */
-  send({ sql: text, parameters }: Statement, rows?: number): void {
+  send({ sql, parameters }: Statement, rows?: number): void {
     this.#assertOpen();
+    const text = rows === undefined ? sql : guarded(sql, rows);
     // Without parameters a text may hold several statements, which can't be prepared.
     const query =
       parameters.length > 0 ? { text, values: [...parameters], ...this.#names.of(text) } : { text };
-    const sent = this.#client.query(query).then(({ rowCount }) => {
-      if (rows !== undefined) assert.equal(rowCount, rows, 'a guarded write changed another number of rows');
+    const sent = this.#client.query(query).catch((error: unknown) => {
+      assert(rows === undefined || driverCode(error) !== DIVISION_BY_ZERO, GUARD_FAILED);
+      throw error;
     });
     sent.catch(() => undefined);
     this.#sent.push(sent);

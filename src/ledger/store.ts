@@ -42,7 +42,7 @@ export interface Tx extends Queries {
   lockOperation(operationId: string): Promise<LockedOperation | null>;
   /**
    * Runs a write whose answer isn't needed; at latest the commit throws if it failed. `rows`: how many rows it must
-   * change, or the transaction is a defect.
+   * change, or the transaction is a defect and rolled back.
    */
   send(statement: Statement, rows?: number): void;
 }

@@ -166,6 +166,20 @@ describe.each(fixture.STORES)('the ledger on %s', (kind) => {
       expect(await fixture.auditTypes(place.ledger, work)).toEqual(['operation.reserved']);
     });
 
+    test('[S10.2] a guarded write that meets another number of rows takes everything back, the audit too', async () => {
+      const work = await fixture.reserved(place.ledger);
+      const claim = await fixture.claimed(place.ledger, work);
+      const before = await fixture.rowOf(place.ledger, work);
+      await place.raw(`delete from attempt where operation_id = '${work.operationId}'`);
+      await expect(place.ledger.release(claim, fixture.NOT_SENT)).rejects.toThrow(AssertionError);
+      expect(await fixture.rowOf(place.ledger, work)).toEqual(before);
+      expect(await fixture.auditTypes(place.ledger, work)).toEqual([
+        'operation.reserved',
+        'operation.claimed',
+      ]);
+      expect(await place.ledger.verifyAudit(work)).toMatchObject({ ok: true });
+    });
+
     test('[S2.8] a statement of the user’s that fails takes everything back, unless he catches it where the database lets him', async () => {
       const work = await fixture.reserved(place.ledger);
       const failed = place.ledger.transaction(async (transitions, tx) => {
