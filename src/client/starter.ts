@@ -18,7 +18,7 @@ import { underStandingRules } from '../contract/standing-rule.ts';
 import type { OperationRow, Reserved } from '../ledger/ledger.ts';
 import { isCode } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
-import type { PlannedStart } from './engine.ts';
+import type { PlannedStart, StartAnswer } from './engine.ts';
 import { withLateCancel } from './late-cancel.ts';
 import type { Reader, Reading } from './reader.ts';
 import { settle } from './recovery.ts';
@@ -134,7 +134,7 @@ export class Starter {
     { taskId, ordinal }: { taskId: string; ordinal: number },
   ): Promise<TaskFacts | null> {
     const { plan } = planned;
-    const started = await this.#deps.engine.start(taskId, startOf(planned, ordinal));
+    const started = await this.#startIn(taskId, planned, ordinal);
     if (started.kind === 'running') return factsOfStart(plan, taskId, this.#deps.now());
     const row = await this.#deps.ledger.find(plan.operationId);
     if (row === null || row.end !== null || row.taskId !== taskId) return null; // others were faster than this call
@@ -147,6 +147,25 @@ export class Starter {
     return this.#settle(planned, row, false);
   }
 
+  /** Without the engine's answer the task may or may not have begun; its id is known (M1.5). */
+  async #startIn(taskId: string, planned: PlannedOperation, ordinal: number): Promise<StartAnswer> {
+    try {
+      return await this.#deps.engine.start(taskId, startOf(planned, ordinal));
+    } catch (cause) {
+      if (!isCode(cause, 'engine_unavailable')) throw cause;
+      const { plan, reservation } = planned;
+      const isSafeToRepeat = reservation.keyed || reservation.attach;
+      const what = isSafeToRepeat
+        ? 'The same call is safe to repeat.'
+        : 'Ask for the task before you call again: without a key, and not attached, a repeat is another operation.';
+      throw new HoldfastError(
+        'engine_unavailable',
+        `Temporal did not answer, so whether task ${taskId} was started is not known. ${what}`,
+        { details: { taskId, operationId: plan.operationId, autoRetry: plan.autoRetry }, cause },
+      );
+    }
+  }
+
   async #meetOpen(
     planned: PlannedOperation,
     row: OperationRow,
@@ -155,7 +174,7 @@ export class Starter {
     const own = plannedFor(planned, row);
     if (row.state === 'reserved') {
       // S1.5: reserved, perhaps never started. USE_EXISTING meets it where it was.
-      const started = await this.#deps.engine.start(row.taskId, startOf(own, row.ordinal));
+      const started = await this.#startIn(row.taskId, own, row.ordinal);
       if (started.kind === 'closed') return this.#settle(own, row, attached);
     }
     const { facts, row: now, isStranded } = await this.#readPastCancel(row);

@@ -16,6 +16,7 @@ import {
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { ERROR_CODES, HoldfastError } from '../contract/error.ts';
 import type { ErrorCode } from '../contract/error.ts';
+import { TASK_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { TaskEnd, TaskError, TaskStatus } from '../task/outcome.ts';
 import type { GatewayLog } from './log.ts';
@@ -65,7 +66,15 @@ export function toolErrorResult(error: unknown, log: GatewayLog, tool: string): 
     content: [{ type: 'text', text: errorText(shown) }],
     structuredContent: { error: shown },
     isError: true,
+    ...(shown.code === 'engine_unavailable' && perhapsStarted(shown.details)),
   };
+}
+
+/** M1.5: a task that was reserved, and perhaps started. */
+function perhapsStarted({ taskId, operationId, autoRetry }: JsonObject): Pick<CallToolResult, '_meta'> {
+  if (typeof taskId !== 'string') return {};
+  const unknown = { effect: null, cause: null, replayed: false, attached: false, stale: true };
+  return { _meta: { [TASK_META]: { taskId, operationId, status: 'proposed', autoRetry, ...unknown } } };
 }
 
 export function errorText(shown: ShownError): string {

@@ -255,9 +255,10 @@ export function errorOfRpc(error: unknown): CallError {
   };
 }
 
-/** By which a Holdfast gateway refuses a call or a read; null: it tells of a task, or it is a tool's own word. */
+/** By which a Holdfast gateway refuses a call or a read; null: it tells how a task ended, or it is a tool's own word. */
 export function errorWithoutTask(result: JsonObject): CallError | null {
-  if (result.isError !== true || factsOf(result._meta) !== null) return null;
+  // An error besides a task that is open: whether it was ever started is not known.
+  if (result.isError !== true || isTerminal(factsOf(result._meta)?.status ?? '')) return null;
   const { structuredContent } = result as unknown as ToolResult;
   const error = errorOfTool(structuredContent?.error, { content: [], ...result });
   return error.code === 'tool_error' ? null : error;

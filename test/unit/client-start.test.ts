@@ -137,7 +137,13 @@ describe('starting', () => {
   test('a client that died between reserving and starting is healed by the next call [S1.5]', async () => {
     engine.isReachable = false;
     const error = await errorOf(newClient().start(call));
-    expect(error).toMatchObject({ code: 'engine_unavailable', retryable: true });
+    expect(error).toMatchObject({
+      ...{
+        code: 'engine_unavailable',
+        retryable: true,
+        message: expect.stringMatching('safe to repeat') as string,
+      },
+    });
     expect(engine.runs.size).toBe(0);
     engine.isReachable = true;
     const answer = await newClient().start(call);
@@ -376,6 +382,23 @@ describe('without a key', () => {
     );
     await commit(first.taskId);
     expect((await newClient().start(keyless)).taskId).not.toBe(first.taskId);
+  });
+
+  test('where nobody says whether it was started, the task is named; a repeat is called safe only where it is [M1.5] [M1.4]', async () => {
+    engine.isReachable = false;
+    const attaching = await errorOf(newClient().start(keyless));
+    const alone = await errorOf(newClient().start({ ...keyless, attach: false }));
+    engine.isReachable = true;
+    expect(attaching).toMatchObject({
+      code: 'engine_unavailable',
+      message: expect.stringMatching('safe to repeat') as string,
+    });
+    expect(alone).toMatchObject({
+      code: 'engine_unavailable',
+      message: expect.stringMatching('Ask for the task before') as string,
+    });
+    const { taskId } = alone.toJSON().details as { taskId: string };
+    expect(await newClient().get(taskId, ann)).toMatchObject({ taskId, status: 'proposed' });
   });
 
   test('a call that attaches to one never started starts it under that one’s own identity [M1.4, S1.5]', async () => {

@@ -1,6 +1,9 @@
 import { isCreateTaskResultV2, isDetailedTaskV2 } from '@modelcontextprotocol/ext-tasks/core/v2';
 import { describe, expect, it } from 'vitest';
 import type { TaskAnswer } from '../../src/client/task-client.ts';
+import { HoldfastError } from '../../src/contract/error.ts';
+import { toolErrorResult } from '../../src/gateway/error-mapping.ts';
+import type { GatewayLog } from '../../src/gateway/log.ts';
 import {
   createTaskResult as createTaskResultFor,
   detailedTask as detailedTaskFor,
@@ -235,5 +238,28 @@ describe('a task of the Tasks extension', () => {
       250, 1_000, 5_000,
     ]);
     expect(interval({ status: 'needs_attention' })).toBe(5_000);
+  });
+});
+
+describe('an error of a call that may have begun', () => {
+  const log = { error: () => undefined } as unknown as GatewayLog;
+
+  it('names its task where nobody says whether that was started [M1.5]', () => {
+    const details = { taskId: 'task_1', operationId: 'op_1', autoRetry: true };
+    const result = toolErrorResult(
+      new HoldfastError('engine_unavailable', 'away', { details }),
+      log,
+      'transfer',
+    );
+    expect(result).toMatchObject({
+      isError: true,
+      structuredContent: { error: { code: 'engine_unavailable', retryable: true } },
+      _meta: { 'holdfast/task': { ...details, status: 'proposed', effect: null, stale: true } },
+    });
+  });
+
+  it('names none where there is none', () => {
+    const result = toolErrorResult(new HoldfastError('engine_unavailable', 'away'), log, 'transfer');
+    expect(result._meta).toBeUndefined();
   });
 });

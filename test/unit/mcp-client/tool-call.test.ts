@@ -24,8 +24,9 @@ const call = (effect: EffectClass): ToolCall => ({
 const lost: Reply = { kind: 'failure', failure: 'lost', message: 'cut' };
 const result = (value: JsonObject): Reply => ({ kind: 'result', result: value });
 const done = result({ content: [], structuredContent: { ok: true } });
-const refusal = (code: string, details: JsonObject = {}): Reply =>
+const refusal = (code: string, details: JsonObject = {}, _meta: JsonObject = {}): Reply =>
   result({
+    _meta,
     content: [{ type: 'text', text: code }],
     isError: true,
     structuredContent: { error: { code, message: code, details, retryable: true } },
@@ -179,6 +180,15 @@ describe('an error of the gateway that names no task [M1.5]', () => {
       });
     },
   );
+
+  it('the same beside the id of a task that was perhaps never started: the key starts it [M6.3]', async () => {
+    const open = { taskId: 'task_1', status: 'proposed', effect: null, replayed: false };
+    const away = refusal('engine_unavailable', {}, { 'holdfast/task': open });
+    const { outcome, requests } = await outcomeOf('conditional', (_request, nth) =>
+      nth === 1 ? away : found,
+    );
+    expect([outcome.kind, sends(requests).length]).toEqual(['completed', 2]);
+  });
 
   it('too_many_calls is asked again when the gateway says, unsafe calls too: nothing was begun [M7.2]', async () => {
     const { outcome, requests, clock } = await outcomeOf('unsafe', (_request, nth) =>
