@@ -11,7 +11,7 @@ import type { AuditNote } from '../src/task/activity-api.ts';
 import type { TaskEvent } from '../src/task/event.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { JournalEntry, NewProcedureEvent, ProcedureEvent } from '../src/task/procedure-event.ts';
-import { noteOf } from '../src/task/notes.ts';
+import { PROCEDURE_NOTED, noteOf } from '../src/task/notes.ts';
 import { reduceProcedure } from '../src/task/procedure-state.ts';
 import type { ProcedureState } from '../src/task/procedure-state.ts';
 import { CARRIED_BYTES_MAX, EVENTS_KEPT, countWithin } from './journal.ts';
@@ -24,18 +24,6 @@ export interface ProcedureJournalSnapshot {
 }
 
 type Started = Extract<NewProcedureEvent, { type: 'procedure_started' }>;
-
-const NOTED: readonly ProcedureEvent['type'][] = [
-  'procedure_failed',
-  'procedure_restarted',
-  'child_started',
-  'cancel_requested',
-  'interrupted',
-  'resumed',
-  'message_ignored',
-  'sla_missed',
-  'undo_started',
-];
 
 export class ProcedureJournal {
   state: ProcedureState;
@@ -67,7 +55,7 @@ export class ProcedureJournal {
     if (whole.type === 'decision_held') {
       const note = noteOf(whole);
       if (note !== null) this.#pending.push(note);
-    } else if (NOTED.includes(whole.type)) {
+    } else if (PROCEDURE_NOTED.includes(whole.type)) {
       const data: JsonObject = { ...(whole.data as unknown as JsonObject), seq: whole.seq };
       this.#pending.push({ type: whole.type, at: whole.at, data });
     }

@@ -1,4 +1,6 @@
 /** docs/ledger.md, written from the tables that the code runs on (`npm run docs`). */
+import { PROCEDURE_EVENTS, TASK_EVENTS, unpersisted } from './durability.ts';
+import type { Durable } from './durability.ts';
 import { SCHEMA_VERSION, schemaText } from './migrations.ts';
 import { TRANSITIONS } from './transitions.ts';
 
@@ -17,6 +19,11 @@ ${table(
   ['From', 'To', 'Method', 'Guard', 'In the same transaction'],
   TRANSITIONS.map(({ by, from, to, guard, together }) => [from, to, `\`${by}\``, guard, together]),
 )}
+${EVENTS_INTRO}
+${eventTable(TASK_EVENTS)}
+Of a procedure, beside those of its steps:
+
+${eventTable(PROCEDURE_EVENTS)}
 ${CLAIMS}
 ${TRANSACTIONS}
 ${AUDIT}
@@ -34,6 +41,27 @@ Every change of an operation's row, and no other is possible: each write of a st
 method that may not write answers so (\`stale\`, \`closed\`, \`busy\`, …) and changes nothing. Rows of rollbacks are rows like
 any other, with their parent's id.
 `;
+
+const EVENTS = [...TASK_EVENTS, ...PROCEDURE_EVENTS];
+
+const EVENTS_INTRO = `## Events
+
+Where each transition of a task's state is durable before what it announces begins. *History* is what of the engine's history
+brings the event about, so that a replay brings it about again. *Audit*: its task's next ledger transaction carries it, at
+latest before a person is waited for or the task ends. *Method*: the transaction that holds what it says. Unpersisted:
+${unpersisted(EVENTS).length} of ${EVENTS.length} events.
+`;
+
+const eventTable = (events: readonly Durable[]): string =>
+  table(
+    ['Event', 'History', 'Audit', 'Method'],
+    events.map(({ event, history, isNoted, methods }) => [
+      `\`${event}\``,
+      history,
+      isNoted ? 'yes' : '',
+      methods.map((method) => `\`${method}\``).join(', '),
+    ]),
+  );
 
 const CLAIMS = `## Claims
 

@@ -3,8 +3,9 @@ import type { AuditNote } from './activity-api.ts';
 import type { EventType, TaskEvent } from './event.ts';
 import { recordOf } from './judge-decision.ts';
 import type { JsonObject } from './json.ts';
+import type { ProcedureEventType } from './procedure-event.ts';
 
-const NOTED: readonly EventType[] = [
+export const NOTED: readonly EventType[] = [
   'cancel_requested',
   'attempt_abort_requested',
   'run_deadline_passed',
@@ -27,6 +28,20 @@ const NOTED: readonly EventType[] = [
   'interrupted',
   'resumed',
   'message_ignored',
+];
+
+/** Of a procedure's own events. */
+export const PROCEDURE_NOTED: readonly ProcedureEventType[] = [
+  'procedure_failed',
+  'procedure_restarted',
+  'child_started',
+  'decision_held',
+  'cancel_requested',
+  'interrupted',
+  'resumed',
+  'message_ignored',
+  'sla_missed',
+  'undo_started',
 ];
 
 /** The note that the audit keeps of an event, with its place in the journal; null for one that a ledger change records. */
