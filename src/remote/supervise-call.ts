@@ -62,7 +62,7 @@ export async function superviseCall(
   call: ControlCall,
   stop: AbortSignal,
 ): Promise<SupervisedAnswer> {
-  const slot = await deps.slots.take(call.operationId, stop);
+  const slot = await deps.slots.take(call.operationId, stop, call.call === 'cancel');
   if (slot.kind !== 'taken') return slot;
   let unsettled: Promise<unknown> | null = null;
   try {

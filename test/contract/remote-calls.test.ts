@@ -416,6 +416,31 @@ describe.each(fixture.STORES)('control calls over %s', (kind) => {
     expect((await row(fourth)).claim).toBeNull();
   });
 
+  test('[S8.4] a cancel does not wait behind polls: it takes the place of the last, and the next slot', async () => {
+    const worker = new Worker(ledger, server, { callsMax: 5 });
+    const polled = await Promise.all(Array.from({ length: 5 }, remote));
+    const under = polled.map((work) => worker.poll(work));
+    await asked(5);
+    const [first, second, third, fourth] = [await remote(), await remote(), await remote(), await remote()];
+    const waiting = [worker.poll(first), worker.poll(second)];
+    await quiet();
+    const cancelling = [worker.cancel(third), worker.cancel(fourth)];
+    await quiet();
+    expect(await Promise.all(waiting)).toMatchObject([
+      { kind: 'wait', why: 'under_way' },
+      { kind: 'wait', why: 'under_way' },
+    ]);
+    expect(await worker.cancel(await remote())).toMatchObject({ kind: 'wait', why: 'under_way' });
+    server.call(0).answer({ kind: 'working' });
+    await asked(6);
+    expect(server.call(-1)).toMatchObject({ kind: 'cancel' });
+    server.call(1).answer({ kind: 'working' });
+    await asked(7);
+    expect(server.asked('cancel')).toBe(2);
+    for (const call of server.calls) call.answer({ kind: 'working' });
+    await Promise.all([...under, ...cancelling]);
+  });
+
   test('[S8.4] the wait for a slot ends with the shutdown, without a claim', async () => {
     const worker = new Worker(ledger, server, { callsMax: 1 });
     const [one, two] = [await remote(), await remote()];
