@@ -368,6 +368,13 @@ export const LIMITS = {
     why: 'A server that stays away is no end of its task.',
     beyond: 'alert `remote_unreachable`, once; it is asked on',
   },
+  remoteCancelMs: {
+    value: 600_000,
+    unit: 'milliseconds',
+    what: 'From the first wish to cancel a remote task until its server has taken the cancel',
+    why: 'A server that answers, and takes no cancel, works on for somebody who no longer wants it.',
+    beyond: 'alert `remote_cancel_late`, once; it is asked on',
+  },
   remoteRequestsCharsMax: {
     value: 65_536,
     unit: 'characters of JSON',

@@ -12,7 +12,8 @@ export interface Alert {
     | 'approval_reminder'
     | 'approval_expiring'
     | 'sla_missed'
-    | 'remote_unreachable';
+    | 'remote_unreachable'
+    | 'remote_cancel_late';
   taskId: string;
   operationId: string;
   tenant: string;

@@ -190,6 +190,9 @@ function settled(record: RemoteTaskTable, outcome: RemoteCallOutcome, now: numbe
     }
     case 'failed': {
       const last_error = keptText(outcome.message, LIMITS.failureMessageLengthMax.value);
+      // Of a call during which a cancel was asked for: it was no try of the cancel, which still comes first (invariant 3).
+      if (record.phase === 'cancelling' && record.claimed_for !== 'cancel' && record.failures === 0)
+        return { last_error, poll_due_at };
       return { failures: record.failures + 1, last_error, poll_due_at };
     }
     default:
@@ -204,7 +207,7 @@ function withinTtl({ ttl_until: until }: RemoteTaskTable, dueInMs: number, now: 
   return Math.min(dueInMs, Math.max(halfwayMs, LIMITS.remotePollMsMin.value));
 }
 
-/** The audit has what changed, not each look; a person hears of a server that stays away, once. */
+/** The audit has what changed, not each look; a person hears of a server that stays away or takes no cancel, once. */
 function tell(
   unit: Unit,
   held: Held,
@@ -218,18 +221,24 @@ function tell(
     unit.note(held.record, 'remote.answered', { remoteTaskId, keys: outcome.keys });
   if (outcome.kind === 'seen' && rowOf(before).seen?.kind !== outcome.seen.kind)
     unit.note(held.record, `remote.${outcome.seen.kind}`, { remoteTaskId });
+  const { server } = next;
+  const { task_id: taskId, operation_id: operationId, tenant, action } = held.record;
+  const about = { taskId, operationId, tenant, action };
+  if (isCancelLate(next) && !isCancelLate(before)) {
+    unit.note(held.record, 'remote.cancel_late', { remoteTaskId });
+    const message = `${server} has not taken the cancel of its task so far: ${next.last_error ?? 'no answer'}. It is asked on.`;
+    unit.alert({ ...about, type: 'remote_cancel_late', message, data: { server, remoteTaskId } });
+  }
   if (outcome.kind !== 'failed' || next.failures !== outcome.alertAt) return;
   unit.note(held.record, 'remote.unreachable', { remoteTaskId, failures: next.failures });
-  unit.alert({
-    type: 'remote_unreachable',
-    taskId: held.record.task_id,
-    operationId: held.record.operation_id,
-    tenant: held.record.tenant,
-    action: held.record.action,
-    message: `${next.server} has not answered about its task ${next.failures} times in a row; it is asked on.`,
-    data: { server: next.server, remoteTaskId, since: next.seq - next.failures + 1 },
-  });
+  const message = `${server} has not answered about its task ${next.failures} times in a row; it is asked on.`;
+  const data = { server, remoteTaskId, since: next.seq - next.failures + 1 };
+  unit.alert({ ...about, type: 'remote_unreachable', message, data });
 }
+
+/** As of the newest outcome, so one outcome is the first. */
+const isCancelLate = ({ phase, cancel_requested_at: askedAt, updated_at: at }: RemoteTaskTable): boolean =>
+  phase === 'cancelling' && askedAt !== null && at - askedAt >= LIMITS.remoteCancelMs.value;
 
 export async function releaseCall(tx: Tx, claim: RemoteClaim): Promise<boolean> {
   const record = await lockRow(tx, claim.operationId);

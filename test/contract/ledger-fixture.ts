@@ -109,7 +109,8 @@ async function openPostgres(): Promise<Place> {
         [ms],
       );
       await database.query(
-        'update remote_task set lease_until = lease_until - $1, poll_due_at = poll_due_at - $1, ttl_until = ttl_until - $1',
+        `update remote_task set lease_until = lease_until - $1, poll_due_at = poll_due_at - $1, ttl_until = ttl_until - $1,
+          cancel_requested_at = cancel_requested_at - $1, updated_at = updated_at - $1`,
         [ms],
       );
       await database.query('update standing_rule set expires_at = expires_at - $1', [ms]);

@@ -1,6 +1,7 @@
 // S8.4 on both stores: who may make a control call about another server's task, and whose outcome is written.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../src/contract/limits.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { RemoteCall, RemoteCallOutcome, RemoteClaim } from '../../src/ledger/remote-tasks.ts';
 import * as fixture from './ledger-fixture.ts';
@@ -156,6 +157,44 @@ describe.each(fixture.STORES)('tasks of other servers on %s', (kind) => {
     await ledger.settleRemoteCall(cancel, { kind: 'cancel_sent', dueInMs: 0 });
     expect(await ask(work, 'cancel')).toMatchObject({ kind: 'done' });
     expect((await ask(work, 'poll')).kind).toBe('granted');
+  });
+
+  test.each(['poll', 'answer'] as const)(
+    '[S8.4] a call (%s) that was under way when a cancel was asked for, and fails then, is no try of the cancel: that goes first',
+    async (call) => {
+      const work = await registered();
+      const answer = await ask(work, call, 'worker-a', ledger, ['name']);
+      assert(answer.kind === 'granted');
+      await ledger.askRemoteCancel(work.operationId);
+      await ledger.settleRemoteCall(answer.claim, FAILED);
+      expect(await row(work)).toMatchObject({ phase: 'cancelling', failures: 0, lastError: 'no route' });
+      expect(await ask(work, 'poll')).toEqual({ kind: 'superseded' });
+      await ledger.settleRemoteCall(await granted(work, 'cancel'), FAILED);
+      expect((await ask(work, 'poll')).kind).toBe('granted');
+    },
+  );
+
+  test('[S8.4] a cancel that is not taken for long is told to a person, once, though the server answers polls', async () => {
+    const work = await registered();
+    await ledger.askRemoteCancel(work.operationId);
+    const types = async () =>
+      (await ledger.alerts({ tenant: fixture.PRINCIPAL.tenant, taskId: work.taskId })).map(
+        ({ type }) => type,
+      );
+    const tried = async () => {
+      await ledger.settleRemoteCall(await granted(work, 'cancel'), FAILED);
+      await ledger.settleRemoteCall(await granted(work, 'poll'), { ...WORKING, dueInMs: 0 });
+    };
+    await tried();
+    await place.pass(LIMITS.remoteCancelMs.value - 60_000);
+    await tried();
+    expect(await types()).toEqual([]);
+    await place.pass(60_000);
+    await tried();
+    expect(await types()).toEqual(['remote_cancel_late']);
+    await tried();
+    await ledger.settleRemoteCall(await granted(work, 'cancel'), { kind: 'cancel_sent', dueInMs: 0 });
+    expect(await types()).toEqual(['remote_cancel_late']);
   });
 
   test('[S8.4] a cancel asked for again leaves the one under way alone: another worker gets no claim', async () => {

@@ -1,7 +1,8 @@
 // S8.4: the lifecycle of control calls about other servers' tasks, every call gated by hand and every clock moved by it.
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ActionFailure } from '../../src/contract/handlers.ts';
 import type { RemoteStatus } from '../../src/contract/remote-server.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
@@ -50,6 +51,16 @@ class Worker {
   cancel = ({ operationId }: fixture.Work, stop = NEVER): Promise<RemoteCallAnswer> =>
     this.calls.cancel(operationId, stop);
 }
+
+/** How far ahead the clock of a process is, for whatever is done on its behalf. */
+const skew = new AsyncLocalStorage<number>();
+const realNow = Date.now;
+beforeAll(() => {
+  Date.now = () => realNow() + (skew.getStore() ?? 0);
+});
+afterAll(() => {
+  Date.now = realNow;
+});
 
 /** Counts the questions that the ledger has not answered yet. */
 function counted(ledger: Ledger, asking: { count: number }): Ledger {
@@ -463,6 +474,39 @@ describe.each(fixture.STORES)('control calls over %s', (kind) => {
     expect(kinds.filter((each) => each === 'facts')).toHaveLength(works.length);
     expect(new Set(server.calls.map(({ task }) => task.taskId)).size).toBe(works.length);
   });
+
+  // SQLite has no clock but that of each process, which all run on one host.
+  test.runIf(kind === 'postgres')(
+    '[S8.5] [case 35] of two pollers whose clocks are ten minutes apart, one polls and one cancels',
+    async () => {
+      const work = await remote();
+      const slow = <T>(act: () => T): T => skew.run(-300_000, act);
+      const fast = <T>(act: () => T): T => skew.run(300_000, act);
+      b.clock.pass(600_000);
+      const polling = slow(() => a.poll(work));
+      await asked(1);
+      for (let thirds = 0; thirds < 4; thirds += 1) {
+        expect(await fast(() => b.poll(work))).toMatchObject({ kind: 'wait', why: 'busy' });
+        await pass(THIRD_MS);
+        slow(() => a.clock.pass(THIRD_MS));
+        await quiet();
+      }
+      server.call(0).answer({ kind: 'working' });
+      expect(await polling).toMatchObject({ kind: 'facts', isEnded: false });
+      const cancelling = fast(() => b.cancel(work));
+      await asked(2);
+      for (let thirds = 0; thirds < 4; thirds += 1) {
+        expect(await slow(() => a.cancel(work))).toMatchObject({ kind: 'wait', why: 'busy' });
+        await pass(THIRD_MS);
+        fast(() => b.clock.pass(THIRD_MS));
+        await quiet();
+      }
+      server.call(1).answer();
+      expect(await cancelling).toMatchObject({ isCancelSent: true });
+      expect(await slow(() => a.cancel(work))).toMatchObject({ isCancelSent: true });
+      expect([server.asked('status'), server.asked('cancel')]).toEqual([1, 1]);
+    },
+  );
 
   test('[S8.4] a call that outlasts its own deadline is aborted and counts as a failure', async () => {
     const worker = new Worker(ledger, server, { callMs: THIRD_MS * 4 });
