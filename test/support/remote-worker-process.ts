@@ -1,4 +1,7 @@
-/** A worker in a process of its own that watches tasks of http-depot.ts, under a lease short enough for a test to outwait. */
+/**
+ * A worker in a process of its own that watches tasks of http-depot.ts, under a lease short enough for a test to outwait;
+ * with `isWhole` as `startWorker` wires it, and stopped by SIGTERM.
+ */
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import { createTaskActivities } from '../../activities/create-task-activities.ts';
 import { openLedger } from '../../src/ledger/open-ledger.ts';
@@ -10,6 +13,8 @@ import { childOptions, onOrders, tell } from './in-child.ts';
 import type { WorkerProcessOptions } from './worker-options.ts';
 
 const LEASE_MS = 3_000;
+/** Nothing that only the end of the grace brings about is seen by a test. */
+const GRACE_MS = 600_000;
 
 const options = childOptions<WorkerProcessOptions>();
 const { address, namespace, ledgerUrl, bundleFile } = options;
@@ -24,6 +29,16 @@ const actions = [httpDepotAction];
 const remotes = () => httpDepotServer;
 
 async function run(taskQueue: string): Promise<void> {
+  const whole = { connection, namespace, taskQueue, ledger, actions, log };
+  const keys = { encryptionKeys: [], hmacKey: null };
+  const workflowBundle = { codePath: bundleFile };
+  if (options.isWhole === true) {
+    const worker = await startWorker({
+      ...{ ...whole, ...keys, remotes, shutdownGraceMs: GRACE_MS, temporal: { workflowBundle } },
+    });
+    process.once('SIGTERM', () => void worker.stop().then(() => process.exit(0)));
+    return;
+  }
   const activities = createTaskActivities({
     ...{ ledger, actions, log, remotes },
     leases: leaseDoor({ connection, namespace, taskQueue, encryptionKeys: [] }),
@@ -32,10 +47,7 @@ async function run(taskQueue: string): Promise<void> {
       bounds: { leaseMs: LEASE_MS },
     }),
   });
-  await startWorker({
-    ...{ connection, namespace, taskQueue, ledger, actions, encryptionKeys: [], hmacKey: null, log },
-    temporal: { workflowBundle: { codePath: bundleFile }, activities },
-  });
+  await startWorker({ ...whole, ...keys, temporal: { workflowBundle, activities } });
 }
 
 onOrders((order) =>

@@ -20,6 +20,8 @@ export interface WorkerProcessOptions extends SystemOptions {
   takes?: 'all' | 'workflows' | 'activities';
   activityPolls?: number;
   activitySlots?: number;
+  /** The product's own supervision of remote tasks, under its documented lease; SIGTERM stops the worker. */
+  isWhole?: boolean;
   /** Contracts as another deploy might have them, in another order (field case 15). */
   otherDeploy?: boolean;
 }
