@@ -7,6 +7,7 @@ import { HoldfastError } from '../src/contract/error.ts';
 import type { ErrorCode } from '../src/contract/error.ts';
 import { base32 } from '../src/contract/ids.ts';
 import type { Action } from '../src/contract/implement-action.ts';
+import { keyAmong } from '../src/contract/key-argument.ts';
 import { planOperation } from '../src/contract/plan-operation.ts';
 import type { PlannedOperation } from '../src/contract/plan-operation.ts';
 import { underStandingRules } from '../src/contract/standing-rule.ts';
@@ -77,7 +78,8 @@ function planBare(
   hashKey: Uint8Array | undefined,
 ): PlannedOperation {
   const request = { args: start.input, principal: start.principal, hashKey, attach: false };
-  if (start.key !== undefined) return planOperation(action, { ...request, key: start.key });
+  const key = start.key ?? keyAmong(start.input, action.contract.keyArgument);
+  if (key !== undefined) return planOperation(action, { ...request, key });
   const { plan, input, reservation } = planOperation(action, {
     ...request,
     key: `auto_${shortHash(taskId)}`,

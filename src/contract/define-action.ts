@@ -167,6 +167,8 @@ export interface ActionContract<
   resource?(input: z.output<Input>): string | null;
   /** Null: as long as an attempt may take in all, and a margin. */
   readonly leaseMs: number | null;
+  /** Set for another server's tool that takes a key of its own: the argument it is given in, which is no part of the input. */
+  readonly keyArgument?: string;
   /** Set by `defineProcedure`: what runs is a procedure's code, and there are no handlers. */
   readonly isProcedure?: boolean;
   /** JSON pointer patterns (S2.10). */

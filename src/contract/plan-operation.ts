@@ -14,6 +14,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { checkKey, generateKey, isIdentity, lengthPrefixed, operationIdOf } from './ids.ts';
 import { handlersPresent } from './implement-action.ts';
 import type { Action } from './implement-action.ts';
+import { keyAmong } from './key-argument.ts';
 import { leaseFor } from './lease-plan.ts';
 import { LIMITS } from './limits.ts';
 import { hashSensitive } from './redact.ts';
@@ -22,7 +23,7 @@ export interface PlanRequest {
   /** As sent: validated here. */
   args: unknown;
   principal: Principal;
-  /** S1.2. Absent: the call is keyless (S1.7). */
+  /** S1.2. Absent: the one in the contract's `keyArgument`; without, the call is keyless (S1.7). */
   key?: string | undefined;
   /** M1.4: false switches attaching to an open equal call off; it is never on for keyed calls. Default: the contract's. */
   attach?: boolean | undefined;
@@ -61,8 +62,9 @@ export interface PlannedOperation {
 export function planOperation(action: Action, request: PlanRequest): PlannedOperation {
   const { contract } = action;
   const principal = checkPrincipal(request.principal);
-  const keyed = request.key !== undefined;
-  const key = keyed ? checkKey(request.key) : generateKey();
+  const given = request.key ?? keyAmong(request.args, contract.keyArgument);
+  const keyed = given !== undefined;
+  const key = keyed ? checkKey(given) : generateKey();
   const { sent, input } = validateArguments(contract, request.args);
   const approval = approvalFor(contract, input);
   const hide = hiderOf(contract, principal.tenant, request.hashKey);

@@ -139,7 +139,7 @@ async function begin(parts: CallParts, { spec, given, request }: ToolCall): Prom
   const { caller } = request;
   const isSafe = spec.effect === 'safe';
   const takesTask = caller.declaresTasks && !isSafe;
-  const { args: own, key } = takeKey(given, caller.meta, !isSafe);
+  const { args: own, key } = takeKey(given, caller.meta, !isSafe, spec.keyArgument);
   const start: StartRequest = {
     action: spec.action ?? spec.name,
     args: own,

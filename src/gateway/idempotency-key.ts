@@ -1,6 +1,7 @@
 /** M1.3: where a call's idempotency key comes from. */
 import { HoldfastError } from '../contract/error.ts';
 import { checkKey } from '../contract/ids.ts';
+import { keyAmong } from '../contract/key-argument.ts';
 import { KEY_ARGUMENT, KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 
@@ -11,7 +12,8 @@ export interface KeyedArguments {
 }
 
 /**
- * Takes the key from the argument beside the tool's own or from `_meta`, and answers the arguments without it.
+ * Takes the key from the argument beside the tool's own or from `_meta`, and answers the arguments without it; else from
+ * the tool's own argument for one (`keyArgument`), which planning leaves out.
  * `takesArgument` is false for `safe` tools, whose schema has no such argument: there it is a field like any other.
  *
  * Throws `invalid_key` for anything but 1 to 255 characters, `invalid_arguments` when both are given and differ.
@@ -20,12 +22,13 @@ export function takeKey(
   args: JsonObject,
   meta: Readonly<Record<string, unknown>>,
   takesArgument: boolean,
+  keyArgument?: string,
 ): KeyedArguments {
   const { [KEY_ARGUMENT]: argument, ...others } = args;
   const fromArgument = takesArgument && Object.hasOwn(args, KEY_ARGUMENT) ? checkKey(argument) : undefined;
   const fromMeta = meta[KEY_META] === undefined ? undefined : checkKey(meta[KEY_META]);
   if (fromArgument !== undefined && fromMeta !== undefined && fromArgument !== fromMeta) throw keysDiffer();
-  const key = fromArgument ?? fromMeta;
+  const key = fromArgument ?? fromMeta ?? keyAmong(args, keyArgument);
   return { args: fromArgument === undefined ? args : others, ...(key !== undefined && { key }) };
 }
 

@@ -18,6 +18,8 @@ export interface ToolSpec {
   isReversible: boolean;
   /** M1.4 for this tool: a keyless call meets an open one with equal arguments. Default true; never for `safe`. */
   attach?: boolean;
+  /** The tool's own argument for a key, whose value is the call's key where none is given beside it. */
+  keyArgument?: string;
   /** Asked of a person, in this order, where a call leaves out any of the fields. */
   questions?: readonly QuestionForm[];
   /** M2.1: only clients that declared the Tasks extension may call it. */
@@ -49,6 +51,7 @@ export const toolOf = (contract: ActionContract): ToolSpec => ({
   effect: contract.effect,
   isReversible: contract.rollback.kind === 'inBand' || contract.rollback.kind === 'compensate',
   attach: contract.attach,
+  ...(contract.keyArgument !== undefined && { keyArgument: contract.keyArgument }),
   questions: questionForms(contract),
   needsTasks: contract.tasks === 'required',
   onAbandon: contract.onAbandon,

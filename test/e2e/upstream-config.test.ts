@@ -18,6 +18,7 @@ interface TaskJson {
   cause: string;
   result: { structuredContent?: { count: number } } | null;
   alerts?: { type: string }[];
+  replayed?: boolean;
 }
 
 let cwd: string;
@@ -76,6 +77,35 @@ test('[M8.1] [M1.1] lists its tools beside each other with their own schemas; a 
     structuredContent: { count: 0 },
     content: [{ type: 'text', text: '{"count":0}' }],
   });
+  await client.close();
+});
+
+test('[M8.1] [M1.3] the key that a caller gives the server is its key here: repeated, the call has its effect once', async () => {
+  const client = new Client({ name: 'test', version: '1' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${dev.url}/mcp`)));
+  const charge = async (own: object, amount = 4) =>
+    client.callTool({ name: 'counter__charge', arguments: { key: 'charged', amount, ...own } });
+  const { tools } = await client.listTools();
+  expect(tools.find(({ name }) => name === 'counter__charge')?.inputSchema).toMatchObject({
+    properties: { request_id: { type: 'string' } },
+    required: ['key', 'amount', 'request_id'],
+  });
+  const done = { structuredContent: { count: 4 } };
+  const task = (replayed: boolean) => ({ _meta: { 'holdfast/task': { status: 'completed', replayed } } });
+  expect(await charge({ request_id: 'k-1' })).toMatchObject({ ...done, ...task(false) });
+  expect(await charge({ request_id: 'k-1' })).toMatchObject({ ...done, ...task(true) });
+  expect(count('charged')).toBe(4);
+  const other = await charge({ request_id: 'k-1' }, 5);
+  expect(JSON.stringify(other)).toContain('idempotency_conflict');
+  // Under a key of ours, the server's own is of no meaning.
+  for (const request_id of ['k-2', 'k-3'])
+    expect(await charge({ request_id, idempotencyKey: 'ours' })).toMatchObject({
+      structuredContent: { count: 8 },
+    });
+  expect(count('charged')).toBe(8);
+  const { value } = await call('counter__charge', { key: 'charged', amount: 4, request_id: 'k-1' }, '--wait');
+  expect(value).toMatchObject({ replayed: true, result: { structuredContent: { count: 4 } } });
+  expect(count('charged')).toBe(8);
   await client.close();
 });
 

@@ -48,6 +48,7 @@ export default defineConfig({
         add: promises,
         lie: { ...promises, as: 'add_lying', onCancel: 'keep' },
         overdo: withoutLookup,
+        charge: { effect: 'conditional', key: { argument: 'request_id' } },
       },
     },
     nobody: { command: 'holdfast-test-no-such-command' },

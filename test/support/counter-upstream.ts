@@ -1,7 +1,7 @@
 /**
  * Another's MCP server over stdio, written with the SDK: a counter for each key in a file (first argument), which outlives
  * it and is the oracle. `add` answers once the file's neighbour `FILE.go` exists, where `waits` is given; `lie` answers and does
- * nothing; `overdo` adds twice what it answers; `poke` counts and dies without an answer.
+ * nothing; `charge` adds once for each of its keys; `overdo` adds twice what it answers; `poke` counts and dies without an answer.
  */
 import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -53,6 +53,15 @@ serveStdio(() => {
       if (waits === true) await untilGo();
       return answer({ count: now });
     },
+  );
+  server.registerTool(
+    'charge',
+    {
+      inputSchema: z.object({ key, amount: z.int(), request_id: z.string() }),
+      outputSchema: count,
+    },
+    ({ key: of, amount, request_id }) =>
+      answer({ count: change(request_id, 1) > 1 ? (counts()[of] ?? 0) : change(of, amount) }),
   );
   server.registerTool(
     'lie',

@@ -7,10 +7,10 @@ import type {
   UpstreamWay,
 } from '../../contract/upstream-definition.ts';
 import { answerType } from '../answer.ts';
-import { celTypeOf } from '../cel/cel-type.ts';
 import type { Expression } from '../cel/expression.ts';
 import type { UpstreamTool } from '../upstream.ts';
 import type { CompiledCall } from './asking.ts';
+import { argumentsType } from './key-argument.ts';
 import type { PassedKey, ToolPromises, Verification, Way } from './promises.ts';
 import type { ToolNotes } from './tool-notes.ts';
 import { TEXT } from './tool-parts.ts';
@@ -67,7 +67,7 @@ interface StageVariables {
 }
 
 function variablesOf({ tool, definition, parts }: Site): StageVariables {
-  const args = celTypeOf(tool.inputSchema, tool.inputSchema);
+  const args = argumentsType(tool, definition);
   const start: Variables = { args, operationId: TEXT };
   const sent =
     definition.before === undefined ? start : { ...start, before: parts.answers(definition.before) };

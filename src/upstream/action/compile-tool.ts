@@ -20,7 +20,6 @@ import { cut } from '../../contract/text.ts';
 import type { UpstreamToolDefinition } from '../../contract/upstream-definition.ts';
 import { z } from 'zod';
 import type { JsonObject } from '../../task/json.ts';
-import { celTypeOf } from '../cel/cel-type.ts';
 import type { Expression } from '../cel/expression.ts';
 import { marked } from '../answer.ts';
 import { upstreamToolName } from '../tool-name.ts';
@@ -30,6 +29,7 @@ import type { Site } from './compile-promises.ts';
 import type { ToolSite } from './execute.ts';
 import { handlersOf } from './handlers.ts';
 import { checkedInput, inputCheck } from './input-check.ts';
+import { argumentsType, keyArgumentOf, keyIsOptional } from './key-argument.ts';
 import { noteConfiguration } from './note-configuration.ts';
 import { ToolNotes } from './tool-notes.ts';
 import { ToolParts } from './tool-parts.ts';
@@ -115,7 +115,7 @@ function contractOf(site: Site, name: string, approval: ActionContract['approval
   } = definition;
   const { attach, lease } = definition;
   const resource = resourceOf(site);
-  const key = definition.key !== undefined && 'argument' in definition.key ? definition.key.argument : null;
+  const keyArgument = keyArgumentOf(definition);
   const contract = defineAction({
     name,
     version: versionOf(tool, definition),
@@ -123,7 +123,7 @@ function contractOf(site: Site, name: string, approval: ActionContract['approval
       (tool.description ?? tool.title ?? tool.name).trim() || tool.name,
       LIMITS.descriptionLengthMax.value,
     ),
-    input: checkedInput(inputCheck(withoutKey(tool.inputSchema, key))),
+    input: checkedInput(inputCheck(keyIsOptional(tool, definition)), keyArgument),
     output: z.looseObject({}).overwrite((result) => marked(identity, result)),
     effect,
     ...(effect !== 'safe' && { rollback: rollbackOf(definition) }),
@@ -141,10 +141,10 @@ function contractOf(site: Site, name: string, approval: ActionContract['approval
       : { verify: { none: verify?.none ?? 'no tool of its server is configured to read it back' } }),
   });
   const { sensitive } = definition;
-  if (sensitive === undefined) return contract;
   return Object.freeze({
     ...contract,
-    sensitive: { input: sensitive.args ?? [], output: sensitive.result ?? [] },
+    ...(keyArgument !== undefined && { keyArgument }),
+    ...(sensitive && { sensitive: { input: sensitive.args ?? [], output: sensitive.result ?? [] } }),
   });
 }
 
@@ -162,13 +162,6 @@ function rollbackOf({ rollback }: UpstreamToolDefinition) {
   if ('none' in rollback) return { kind: 'none' as const, reason: rollback.none };
   if ('outOfBand' in rollback) return { kind: 'outOfBand' as const, reason: rollback.outOfBand };
   return { kind: isUndoing(rollback) ? (rollback.kind ?? 'compensate') : 'compensate' };
-}
-
-/** Holdfast fills the key's argument in, so a caller may leave it out where the server may not be given a call without. */
-function withoutKey(schema: JsonObject, key: string | null): JsonObject {
-  const { required } = schema;
-  if (key === null || !Array.isArray(required)) return schema;
-  return { ...schema, required: required.filter((name) => name !== key) };
 }
 
 /** Changes with what is published and with what is configured; a task keeps the plan it began with. */
@@ -189,7 +182,7 @@ function approvalOf({ tool, definition, parts }: Site): ActionContract['approval
   if (approval === undefined) return undefined;
   const rule = ruleOf(definition);
   if (approval.when === undefined) return () => rule;
-  const variables = { args: celTypeOf(tool.inputSchema, tool.inputSchema) };
+  const variables = { args: argumentsType(tool, definition) };
   const when: Expression | undefined = parts.expression('approval.when', approval.when, 'bool', variables);
   return (args) => {
     const asks = when?.evaluate({ args: args as JsonObject });
@@ -200,7 +193,7 @@ function approvalOf({ tool, definition, parts }: Site): ActionContract['approval
 /** A name that can't be told starts nothing: the task would work on something that it does not hold. */
 function resourceOf({ tool, definition, parts }: Site): ActionContract['resource'] {
   if (definition.resource === undefined) return undefined;
-  const variables = { args: celTypeOf(tool.inputSchema, tool.inputSchema) };
+  const variables = { args: argumentsType(tool, definition) };
   const name = parts.expression('resource', definition.resource, 'string', variables);
   return (args) => {
     const told = name?.evaluate({ args: args as JsonObject });

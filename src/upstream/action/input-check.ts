@@ -25,12 +25,19 @@ function issuesIn(text: string): { path: string; message: string }[] {
   });
 }
 
-/** Takes and answers any object that passes the check, unchanged. */
-export const checkedInput = (check: InputCheck): z.ZodObject =>
-  z.looseObject({}).superRefine((value, context) => {
-    for (const { path, message } of check(value as JsonObject))
-      context.addIssue({ code: 'custom', message, path: segmentsOf(path) });
-  });
+/** Takes and answers any object that passes the check, unchanged but for the argument that is left out. */
+export const checkedInput = (check: InputCheck, leftOut?: string): z.ZodObject =>
+  z
+    .looseObject({})
+    .superRefine((value, context) => {
+      for (const { path, message } of check(value as JsonObject))
+        context.addIssue({ code: 'custom', message, path: segmentsOf(path) });
+    })
+    .overwrite((value) =>
+      leftOut === undefined
+        ? value
+        : Object.fromEntries(Object.entries(value).filter(([name]) => name !== leftOut)),
+    );
 
 const segmentsOf = (path: string): string[] =>
   path

@@ -1,4 +1,5 @@
 /** What of one tool's configuration does not go together, or leaves a promise open, told before the first call. */
+import { childPointer, isUnder } from '../../contract/pointer.ts';
 import { KEY_ARGUMENT } from '../../contract/wire-names.ts';
 import type {
   UpstreamAsk,
@@ -6,6 +7,7 @@ import type {
   UpstreamToolDefinition,
 } from '../../contract/upstream-definition.ts';
 import type { UpstreamTool } from '../upstream.ts';
+import { keyArgumentOf } from './key-argument.ts';
 import { takesText } from './input-check.ts';
 import type { ToolNotes } from './tool-notes.ts';
 import { isOpen, propertiesOf, unknownArgument } from './tool-parts.ts';
@@ -35,6 +37,7 @@ export function noteConfiguration(configured: Configured, { safeTools, isHttp }:
 function noteKey({ tool, definition, notes }: Configured, isHttp: boolean): void {
   const { key, effect = 'unsafe' } = definition;
   const properties = propertiesOf(tool.inputSchema);
+  const keyArgument = keyArgumentOf(definition);
   const passes = key !== undefined && 'argument' in key ? key.argument : null;
   if (effect === 'conditional' && key === undefined)
     notes.refuse(
@@ -51,6 +54,8 @@ function noteKey({ tool, definition, notes }: Configured, isHttp: boolean): void
       'key.argument',
       `${passes} does not take an operation id (${SAMPLE_ID.length} characters of a–z, 2–7 and _)`,
     );
+  if (keyArgument !== undefined && definition.sensitive?.args?.some((one) => isUnder(childPointer('', keyArgument), one)))
+    notes.refuse('sensitive.args', `a key is kept in the ledger as it is: ${keyArgument} can not be sensitive`);
   if (key !== undefined && 'header' in key && !isHttp)
     notes.refuse('key.header', 'the key goes nowhere: a server over stdio has no headers');
   if (effect !== 'safe' && passes !== KEY_ARGUMENT && Object.hasOwn(properties, KEY_ARGUMENT))

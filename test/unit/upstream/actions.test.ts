@@ -384,6 +384,41 @@ describe('the contract', () => {
     }
   });
 
+  const paying = (definition: UpstreamToolDefinition = {}) => {
+    const inputSchema = {
+      type: 'object',
+      properties: { amount: { type: 'number' }, request_id: { type: 'string' } },
+      required: ['amount', 'request_id'],
+      additionalProperties: false,
+    };
+    const server = new HandDrivenUpstream('bank', [{ name: 'pay', inputSchema }]);
+    const own = { effect: 'conditional', key: { argument: 'request_id' }, ...definition } as const;
+    return compiled(server, { tools: { pay: own } });
+  };
+
+  test('[S1.2] [M1.3] a key that the caller gives the server is the key of the call, and no part of what is planned', () => {
+    const action = paying().action('pay');
+    const plan = (args: JsonObject, key?: string) => planOperation(action, { args, principal, key });
+    const mine = plan({ amount: 1, request_id: 'mine' });
+    expect(mine.plan).toMatchObject({ key: 'mine', keyed: true, autoRetry: true });
+    expect(mine.input).toEqual({ amount: 1 });
+    const [given, fresh] = ['one', 'other'].map((request_id) => plan({ amount: 1, request_id }, 'ours'));
+    expect(given?.plan).toMatchObject({ key: 'ours' });
+    expect(given?.plan.fingerprint.input).toBe(fresh?.plan.fingerprint.input);
+    for (const none of [{}, { request_id: '' }])
+      expect(plan({ amount: 1, ...none }).plan).toMatchObject({ keyed: false });
+    expect(() => plan({ amount: 1, request_id: 'k'.repeat(256) })).toThrow('too long');
+    expect(() => plan({ amount: 1, request_id: 7 })).toThrow('is a number');
+  });
+
+  test('[M8.1] [S2.10] its own key argument is seen by no expression, and can not be sensitive', () => {
+    const defects = (definition: UpstreamToolDefinition) =>
+      paying(definition).tool('pay').notes.defects.map(noteText).join();
+    expect(defects({ approval: { when: 'args.request_id == ""' } })).toContain('request_id');
+    expect(defects({ sensitive: { args: ['/request_id'] } })).toContain('can not be sensitive');
+    expect(defects({ approval: { when: 'args.amount > 1.0' } })).toBe('');
+  });
+
   test('[M8.5] its version changes with the list and with the configuration', () => {
     const version = (definition: UpstreamDefinition, server = new Files()) =>
       compiled(server, definition).action('write_file').contract.version;
