@@ -77,7 +77,7 @@ test('[M1.1] doctor names a server that does not answer, and holds nothing wrong
     ...['doctor', '--config', CONFIG],
   );
   expect(value.filter(({ check: of }) => of.startsWith('upstream'))).toMatchObject([
-    { check: 'upstream counter', verdict: 'ok', found: '5 tools' },
+    { check: 'upstream counter', verdict: 'ok', found: '6 tools' },
     {
       check: 'upstream nobody',
       verdict: 'warning',
