@@ -10,11 +10,13 @@ const isSame = (one: string, other: string) =>
 /** It reads bytes that are no UTF-8 as U+FFFD: written back, they would be others. */
 const isText = (answer: string) => `(!${answer}.isError && !${answer}.text.contains('\\uFFFD'))`;
 const isWritten = '!answer.isError && answer.text == args.content';
-/** The server's own words for a call that it did not begin. */
+/** The server's own words for a call that it did not begin. Of an output that does not fit it says -32602 too, afterwards. */
+const NOT_BEGUN = [
+  ...['Access denied', 'ENOENT', 'Parent directory does not exist', 'EISDIR'],
+  'MCP error -32602: Input validation',
+];
 const wasRefused = (...more: string[]) =>
-  ['Access denied', 'ENOENT', 'Parent directory does not exist', 'EISDIR', 'MCP error -32602', ...more]
-    .map((words) => `result.text.startsWith('${words}')`)
-    .join(' || ');
+  [...NOT_BEGUN, ...more].map((words) => `result.text.startsWith('${words}')`).join(' || ');
 /** The server can't delete: what must go is moved here, named by the rollback's own operation. */
 const TRASH = 'undone';
 const toTrash = (path: string) => ({

@@ -40,6 +40,8 @@ export function compilePromises(site: Site): ToolPromises {
     before,
     precondition: preconditionOf(site, vars),
     refused: optional(parts, 'refused', definition.refused, { args: vars.args, result: answerType(tool) }),
+    paramsAreJudgedFirst:
+      definition.effect === 'safe' || (definition.lookup === undefined && tool.outputSchema === undefined),
     lookup: lookupOf(site, vars),
     verify:
       definition.verify === undefined || 'none' in definition.verify

@@ -28,8 +28,10 @@ export interface ToolSite {
   before: BeforeStore;
 }
 
-/** JSON-RPC: parse error, invalid request, method not found, invalid params: the tool did not run. */
-const PROVES_NOT_RUN = new Set([-32_700, -32_600, -32_601, -32_602]);
+/** JSON-RPC: parse error, invalid request, method not found: the tool did not run. */
+const PROVES_NOT_RUN = new Set([-32_700, -32_600, -32_601]);
+/** Invalid params: a tool may throw it itself, and a server where a result does not fit `outputSchema`. */
+const INVALID_PARAMS = -32_602;
 const WORDS_MAX = 1_000;
 
 export async function execute(
@@ -43,8 +45,9 @@ export async function execute(
   const reply = await site.upstream.call(callOf(promises, args, context));
   if (reply.kind === 'answer') return taken(site, promises, args, reply, context);
   if (reply.kind === 'task') return remoteTask(reply.task);
-  if (provesNothingSent(reply)) await forgetUnsent(site, promises, context);
-  throw failureOf(reply);
+  const failure = failureOf(reply, promises.paramsAreJudgedFirst);
+  if (failure instanceof ActionFailure) await forgetUnsent(site, promises, context);
+  throw failure;
 }
 
 type Sender = Pick<ExecuteContext, 'operationId' | 'isFirstSend' | 'assertOwner'>;
@@ -137,11 +140,11 @@ export async function taken(
   throw ActionFailure.permanent(`The tool refused: ${words}`);
 }
 
-const provesNothingSent = (reply: UpstreamReply): boolean =>
-  reply.kind === 'not_sent' || (reply.kind === 'refused' && PROVES_NOT_RUN.has(reply.code));
-
-/** What an unanswered call stands for (S5). Any error that is no `ActionFailure` is an unknown outcome. */
-export function failureOf(reply: Exclude<UpstreamReply, { kind: 'answer' }>): Error {
+/** What an unanswered call stands for (S5). Any error that is no `ActionFailure`, which proves it not done, is an unknown outcome. */
+export function failureOf(
+  reply: Exclude<UpstreamReply, { kind: 'answer' }>,
+  paramsAreJudgedFirst: boolean,
+): Error {
   const why = whyUnanswered(reply);
   switch (reply.kind) {
     case 'not_sent':
@@ -149,7 +152,9 @@ export function failureOf(reply: Exclude<UpstreamReply, { kind: 'answer' }>): Er
         ? ActionFailure.notSent(why)
         : ActionFailure.rateLimited(why, reply.retryAfterMs);
     case 'refused':
-      return PROVES_NOT_RUN.has(reply.code) ? ActionFailure.permanent(why) : new Error(why);
+      return PROVES_NOT_RUN.has(reply.code) || (reply.code === INVALID_PARAMS && paramsAreJudgedFirst)
+        ? ActionFailure.permanent(why)
+        : new Error(why);
     case 'task':
     case 'in_doubt':
       return new Error(why);

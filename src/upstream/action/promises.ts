@@ -36,6 +36,8 @@ export interface ToolPromises {
   beforeMustSucceed: string[];
   precondition: (Condition & { reason: string }) | null;
   refused: Expression | null;
+  /** JSON-RPC's invalid params is taken at its word: that the tool did not run. Not where it may come later and can be asked. */
+  paramsAreJudgedFirst: boolean;
   lookup: (Condition & { notApplied: Expression | null; result: CompiledCall['args'] | null }) | null;
   verify: Verification | null;
   rollback: { reads: CompiledReads; ways: Way[] } | null;

@@ -108,7 +108,7 @@ async function take(
       `${step.tool} says that it failed: ${cut(String(shownAnswer(reply)['text']), WORDS_MAX)}`,
     );
   }
-  const failure = failureOf(reply);
+  const failure = failureOf(reply, true);
   if ((reply.kind === 'in_doubt' || reply.kind === 'task') && !step.isRepeatable)
     return { kind: 'in_doubt', why: failure.message };
   // Of a later step it is known that earlier ones were taken.

@@ -194,7 +194,8 @@ describe('what an answer proves (S5)', () => {
       () => ({ kind: 'not_sent', message: 'busy', retryAfterMs: 500 }),
       { kind: 'rateLimited', retryAfterMs: 500 },
     ],
-    ['invalid params', () => ({ kind: 'refused', code: -32_602, message: 'no' }), { kind: 'permanent' }],
+    ['an unknown method', () => ({ kind: 'refused', code: -32_601, message: 'no' }), { kind: 'permanent' }],
+    ['invalid params, with a lookup', () => ({ kind: 'refused', code: -32_602, message: 'no' }), 'unknown'],
     ['an internal error', () => ({ kind: 'refused', code: -32_603, message: 'no' }), 'unknown'],
     ['no answer', () => ({ kind: 'in_doubt', message: 'reset' }), 'unknown'],
     ['an answer that says it failed', () => failsWith('disk full'), 'unknown'],
@@ -216,6 +217,23 @@ describe('what an answer proves (S5)', () => {
       expect(before.kept.size).toBe(0);
     }
   });
+
+  test.each([
+    [undefined, { failure: { kind: 'permanent' } }],
+    [{ type: 'object' }, { name: 'Error' }],
+  ])(
+    '[S5] invalid params, without a lookup and with the output schema %j',
+    async (outputSchema, expected) => {
+      const server = new HandDrivenUpstream('odd', [
+        { name: 'act', inputSchema: { type: 'object' }, ...(outputSchema && { outputSchema }) },
+      ]);
+      server.behaviours['act'] = () => ({ kind: 'refused', code: -32_602, message: 'no' });
+      const { handlers } = compiled(server, {}).action('act');
+      expect(await failureOf(handlers.execute({} as never, context()) as Promise<unknown>)).toMatchObject(
+        expected,
+      );
+    },
+  );
 
   test('an answer with a task is handed on as one', async () => {
     const { server, handlers, input } = writing();

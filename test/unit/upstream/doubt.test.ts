@@ -169,7 +169,7 @@ describe('what was read before', () => {
   test('[M8.1] stands while an earlier attempt is in doubt, whatever a later one proves of itself', async () => {
     for (const reply of [
       { kind: 'not_sent', message: 'no connection' },
-      { kind: 'refused', code: -32_602, message: 'no' },
+      { kind: 'refused', code: -32_601, message: 'no' },
     ] as UpstreamReply[]) {
       const { server, old, write } = writing();
       server.files.set('/a', 'old');
@@ -260,7 +260,13 @@ test('[M8.1] the example of files: what the server refuses has failed, and nothi
   const definition = files.upstreams?.['files'] as UpstreamDefinition;
   const { handlers } = wrap(server, 'create_directory', definition);
   const outside = { path: '/etc/x' } as never;
-  expect(await failureOf(handlers.execute(outside, context()))).toMatchObject({
-    failure: { kind: 'permanent' },
-  });
+  const refused = { failure: { kind: 'permanent' } };
+  expect(await failureOf(handlers.execute(outside, context()))).toMatchObject(refused);
+  for (const [words, expected] of [
+    ['Input validation error: Invalid arguments', refused],
+    ['Output validation error: Invalid structured content', { name: 'Error' }],
+  ] as const) {
+    server.behaviours['create_directory'] = () => failsWith(`MCP error -32602: ${words}`);
+    expect(await failureOf(handlers.execute(outside, context()))).toMatchObject(expected);
+  }
 });
