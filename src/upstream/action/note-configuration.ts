@@ -54,8 +54,14 @@ function noteKey({ tool, definition, notes }: Configured, isHttp: boolean): void
       'key.argument',
       `${passes} does not take an operation id (${SAMPLE_ID.length} characters of a–z, 2–7 and _)`,
     );
-  if (keyArgument !== undefined && definition.sensitive?.args?.some((one) => isUnder(childPointer('', keyArgument), one)))
-    notes.refuse('sensitive.args', `a key is kept in the ledger as it is: ${keyArgument} can not be sensitive`);
+  if (
+    keyArgument !== undefined &&
+    definition.sensitive?.args?.some((one) => isUnder(childPointer('', keyArgument), one))
+  )
+    notes.refuse(
+      'sensitive.args',
+      `a key is kept in the ledger as it is: ${keyArgument} can not be sensitive`,
+    );
   if (key !== undefined && 'header' in key && !isHttp)
     notes.refuse('key.header', 'the key goes nowhere: a server over stdio has no headers');
   if (effect !== 'safe' && passes !== KEY_ARGUMENT && Object.hasOwn(properties, KEY_ARGUMENT))
