@@ -2,12 +2,11 @@
  * A safe tool of an upstream, called at once and without a task: nothing is recorded, and nothing needs to be, since a call
  * that is lost may be made again.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { HoldfastError } from '../contract/error.ts';
 import type { RemoteTaskHandle } from '../contract/remote-server.ts';
-import { LIMITS } from '../contract/limits.ts';
 import type { JsonObject } from '../task/json.ts';
 import { withoutMarks } from './answer.ts';
+import { endOfTask, taskEndWords } from './awaited-task.ts';
 import type { Upstream, UpstreamCall } from './upstream.ts';
 
 export type DirectCall = (
@@ -44,37 +43,18 @@ export function directCall(upstream: Upstream, tool: string): DirectCall {
   };
 }
 
-/** The server makes a task of a safe call: waited for as long as the caller waits, and cancelled when he leaves. */
+/** Waited for as long as the caller waits, and cancelled when he leaves. */
 async function resultOf(
   upstream: Upstream,
   task: RemoteTaskHandle,
   signal: AbortSignal,
 ): Promise<JsonObject> {
-  const { remote } = upstream;
-  let { pollIntervalMs } = task;
-  const giveUp = () => void remote.cancel(task, new AbortController().signal).catch(() => undefined);
-  signal.addEventListener('abort', giveUp, { once: true });
-  try {
-    for (;;) {
-      const least = LIMITS.remotePollMsMin.value;
-      await delay(Math.max(least, pollIntervalMs), undefined, { signal });
-      const status = await remote.status(task, signal);
-      if (status.kind === 'completed') return withoutMarks(status.result);
-      if (status.kind !== 'working') throw failure('permanent_failure', task.tool, endWords(status.kind));
-      pollIntervalMs = status.pollIntervalMs ?? pollIntervalMs;
-    }
-  } catch (error) {
-    if (error instanceof HoldfastError) throw error;
-    throw failure('attempt_failed', task.tool, 'the task was given up');
-  } finally {
-    signal.removeEventListener('abort', giveUp);
-  }
+  const end = await endOfTask(upstream, task, signal).catch((error: unknown) => {
+    throw failure('attempt_failed', task.tool, `its task was given up: ${(error as Error).message}`);
+  });
+  if (end.kind === 'completed') return withoutMarks(end.result);
+  throw failure('permanent_failure', task.tool, taskEndWords(end.kind));
 }
-
-const endWords = (kind: string): string =>
-  kind === 'input_required'
-    ? 'it asks for input, which a tool that is called without a task can not be given'
-    : `its task ended ${kind}`;
 
 const failure = (
   code: 'permanent_failure' | 'attempt_failed' | 'rate_limited',

@@ -42,6 +42,9 @@ export type UpstreamReply =
   /** It was sent, and no answer came: lost connection, dead process, deadline, or `signal`. */
   | { kind: 'in_doubt'; message: string };
 
+/** What tools are called by, and the tasks that their server makes of calls. */
+export type UpstreamLine = Pick<Upstream, 'call' | 'remote'>;
+
 export interface Upstream {
   /** What the ledger knows the server by: survives every renaming of tools and of the server's entry. */
   readonly identity: string;

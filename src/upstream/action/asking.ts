@@ -5,8 +5,9 @@
 import { isJsonObject } from '../../task/json.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 import { shownAnswer } from '../answer.ts';
+import { callToEnd } from '../awaited-task.ts';
 import type { Expression } from '../cel/expression.ts';
-import type { Upstream, UpstreamReply } from '../upstream.ts';
+import type { UpstreamLine, UpstreamReply } from '../upstream.ts';
 
 /** Values of the variables of an expression. */
 export type Values = Record<string, Json>;
@@ -32,7 +33,7 @@ export class NotTold extends Error {
 }
 
 export interface Asking {
-  upstream: Pick<Upstream, 'call'>;
+  upstream: UpstreamLine;
   signal: AbortSignal;
 }
 
@@ -72,15 +73,13 @@ const unjudgedFailure = (
   );
 
 async function ask({ upstream, signal }: Asking, call: CompiledCall, values: Values): Promise<JsonObject> {
-  const reply = await upstream.call({ tool: call.tool, args: argumentsOf(call, values), signal });
+  const reply = await callToEnd(upstream, { tool: call.tool, args: argumentsOf(call, values), signal });
   if (reply.kind === 'answer') return shownAnswer(reply);
   throw new NotTold(`${call.tool} could not be asked: ${whyUnanswered(reply)}`);
 }
 
-export function whyUnanswered(reply: Exclude<UpstreamReply, { kind: 'answer' }>): string {
+export function whyUnanswered(reply: Exclude<UpstreamReply, { kind: 'answer' | 'task' }>): string {
   switch (reply.kind) {
-    case 'task':
-      return 'it answered with a task';
     case 'refused':
       return `the server refused the request (${reply.code}): ${reply.message}`;
     case 'not_sent':

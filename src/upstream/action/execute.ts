@@ -17,14 +17,14 @@ import { isJsonObject } from '../../task/json.ts';
 import { shownAnswer } from '../answer.ts';
 import type { ToolAnswer } from '../answer.ts';
 import type { BeforeStore } from '../before-store.ts';
-import type { Upstream, UpstreamCall, UpstreamReply } from '../upstream.ts';
+import type { UpstreamCall, UpstreamLine, UpstreamReply } from '../upstream.ts';
 import { askNamed, whyUnanswered } from './asking.ts';
 import type { Values } from './asking.ts';
 import { preconditionFailure } from './precondition.ts';
 import type { ToolPromises } from './promises.ts';
 
 export interface ToolSite {
-  upstream: Pick<Upstream, 'call'>;
+  upstream: UpstreamLine;
   before: BeforeStore;
 }
 
@@ -142,7 +142,7 @@ export async function taken(
 
 /** What an unanswered call stands for (S5). Any error that is no `ActionFailure`, which proves it not done, is an unknown outcome. */
 export function failureOf(
-  reply: Exclude<UpstreamReply, { kind: 'answer' }>,
+  reply: Exclude<UpstreamReply, { kind: 'answer' | 'task' }>,
   paramsAreJudgedFirst: boolean,
 ): Error {
   const why = whyUnanswered(reply);
@@ -155,7 +155,6 @@ export function failureOf(
       return PROVES_NOT_RUN.has(reply.code) || (reply.code === INVALID_PARAMS && paramsAreJudgedFirst)
         ? ActionFailure.permanent(why)
         : new Error(why);
-    case 'task':
     case 'in_doubt':
       return new Error(why);
     default:

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Whatever shows that it is undone already is asked first, since most tools can not be called twice.
- * 2. A step whose answer was lost is sent again only where the server can tell that it is the same. Else it is read back
+ * 2. A step whose answer was lost, or says that it failed (tools fail half-way), is sent again only where the server can tell that it is the same. Else it is read back
  *    once, and where that does not show it undone a person is asked: it may only not be seen yet.
  * 3. A lookup knows of the effect alone: it proves no way of several steps, none of which is then taken twice.
  */
@@ -12,6 +12,7 @@ import type { ExecuteContext, LookContext } from '../../contract/handlers.ts';
 import { cut } from '../../contract/text.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
 import { shownAnswer } from '../answer.ts';
+import { callToEnd } from '../awaited-task.ts';
 import { argumentsOf, askAll, judge, NotTold } from './asking.ts';
 import type { Values } from './asking.ts';
 import { failureOf } from './execute.ts';
@@ -101,16 +102,17 @@ async function take(
     signal,
   }: { isFirst: boolean; judged: ReadonlySet<string> | undefined; signal: AbortSignal },
 ): Promise<Taken> {
-  const reply = await upstream.call({ tool: step.tool, args: argumentsOf(step, values, judged), signal });
+  const call = { tool: step.tool, args: argumentsOf(step, values, judged), signal };
+  // An undoing that its server has begun should come to its end, whoever waits for it.
+  const reply = await callToEnd(upstream, call, 'goes on');
   if (reply.kind === 'answer') {
     if (!reply.isError) return { kind: 'taken' };
-    throw new Error(
-      `${step.tool} says that it failed: ${cut(String(shownAnswer(reply)['text']), WORDS_MAX)}`,
-    );
+    const why = `${step.tool} says that it failed: ${cut(String(shownAnswer(reply)['text']), WORDS_MAX)}`;
+    if (!step.isRepeatable) return { kind: 'in_doubt', why };
+    throw new Error(why);
   }
   const failure = failureOf(reply, true);
-  if ((reply.kind === 'in_doubt' || reply.kind === 'task') && !step.isRepeatable)
-    return { kind: 'in_doubt', why: failure.message };
+  if (reply.kind === 'in_doubt' && !step.isRepeatable) return { kind: 'in_doubt', why: failure.message };
   // Of a later step it is known that earlier ones were taken.
   throw isFirst ? failure : new Error(failure.message);
 }

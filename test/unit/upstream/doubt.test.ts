@@ -25,6 +25,10 @@ const undoing = () => ({
   originalOperationId: operationId,
 });
 const LOST: UpstreamReply = { kind: 'in_doubt', message: 'reset' };
+const TASK = {
+  kind: 'task' as const,
+  task: { server: 'bank', tool: 'refund', taskId: 'r', pollIntervalMs: 1, ttlMs: null },
+};
 
 function wrap(server: HandDrivenUpstream, name: string, given: UpstreamDefinition) {
   const before = new BeforeInMemory();
@@ -78,7 +82,9 @@ function paying(refund: (bank: Bank) => UpstreamReply, definition: UpstreamToolD
   const { handlers } = wrap(bank, 'pay', {
     ...{ command: 'x', safe: ['payment'], tools: { pay: definition } },
   });
-  return { bank, undo: () => failureOf(handlers.rollback?.(input, result, undoing())) };
+  const undo = (signal = undoing().signal) =>
+    failureOf(handlers.rollback?.(input, result, { ...undoing(), signal }));
+  return { bank, undo };
 }
 
 describe('undoing whose answer is lost', () => {
@@ -97,13 +103,8 @@ describe('undoing whose answer is lost', () => {
 
   test.each([
     ['lost', LOST],
-    [
-      'a task',
-      {
-        kind: 'task',
-        task: { server: 'bank', tool: 'refund', taskId: 'r', pollIntervalMs: 1, ttlMs: null },
-      },
-    ],
+    ['an error', failsWith('half done')],
+    ['a task that fails', TASK],
   ] as [string, UpstreamReply][])(
     '[S6.2] [S6.5] not seen when read back, a person is asked: %s',
     async (_name, reply) => {
@@ -117,11 +118,48 @@ describe('undoing whose answer is lost', () => {
       ]) {
         const { bank, undo } = paying(() => reply, { ...PAID, ...more });
         bank.sees = false;
+        bank.remote.status = () => Promise.resolve({ kind: 'failed', message: 'no' });
         expect(await undo()).toMatchObject({ failure: { kind: 'permanent' } });
         expect(bank.refunds).toBe(1);
       }
     },
   );
+
+  test('[M8.4] [S6.2] undoing that the server makes a task of is waited for, and so is what it is told by', async () => {
+    const { bank, undo } = paying(() => TASK);
+    let hasEnded = false;
+    bank.behaviours['payment'] = () => ({ ...TASK, task: { ...TASK.task, taskId: 'read' } });
+    bank.remote.status = ({ taskId }) => {
+      const text = hasEnded ? 'refunded' : 'paid';
+      if (taskId === 'r') hasEnded = true;
+      return Promise.resolve({ kind: 'completed', result: { content: [{ type: 'text', text }] } });
+    };
+    expect(await undo()).toBe('nothing');
+    expect(await undo()).toBe('nothing');
+    expect(bank.refunds).toBe(1);
+  });
+
+  test('[M8.4] what is asked and given up is cancelled at its server; undoing that has begun there goes on', async () => {
+    const { bank, undo } = paying(() => TASK);
+    const [leaving, cancelled] = [new AbortController(), [] as string[]];
+    bank.remote.cancel = ({ taskId }) => Promise.resolve(void cancelled.push(taskId));
+    bank.remote.status = () => {
+      leaving.abort();
+      return Promise.resolve({ kind: 'working' });
+    };
+    expect(await undo(leaving.signal)).toMatchObject({ failure: { kind: 'permanent' } });
+    expect(cancelled).toEqual([]);
+    bank.behaviours['payment'] = () => TASK;
+    expect(await undo(AbortSignal.abort())).toMatchObject({ name: 'NotTold' });
+    expect(cancelled).toEqual([]);
+    const again = new AbortController();
+    bank.remote.status = () => {
+      again.abort();
+      return Promise.resolve({ kind: 'working' });
+    };
+    expect(await undo(again.signal)).toMatchObject({ name: 'NotTold' });
+    expect(cancelled).toEqual(['r']);
+  });
 
   test('[S6.2] of two steps the first is not sent again, and counts for no more than it is', async () => {
     const step = (tool: string) => ({ tool, args: { id: 'args.id' } });
