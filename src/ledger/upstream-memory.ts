@@ -13,7 +13,7 @@ type ListedTool = { name: string };
 
 export interface KeptUpstreamList<Tool extends ListedTool = ListedTool> {
   tools: Tool[];
-  /** Listed once and not any more, newest first, at most as many as one server may list: running tasks may need them. */
+  /** Listed once and not any more, or not like that, newest first, at most as many as one server may list: running tasks may need them. */
   gone: Tool[];
   /** When the server was last seen to list them, by the database's clock. */
   seenAt: number;
@@ -22,7 +22,7 @@ export interface KeptUpstreamList<Tool extends ListedTool = ListedTool> {
 export interface UpstreamMemory {
   /** Null where no process has seen a list of it. */
   upstreamList<Tool extends ListedTool>(identity: string): Promise<KeptUpstreamList<Tool> | null>;
-  /** What the server lists now; what it no longer lists goes to `gone`. */
+  /** What the server lists now; what it no longer lists goes to `gone`, and so does what a changed tool was last. */
   keepUpstreamList<Tool extends ListedTool>(
     identity: string,
     tools: readonly Tool[],
@@ -51,9 +51,10 @@ export async function keepUpstreamList(
   tools: readonly ListedTool[],
 ): Promise<KeptUpstreamList> {
   const before = await upstreamList(tx.kysely, identity);
-  const named = new Set(tools.map(({ name }) => name));
+  const listed = new Set(tools.map((tool) => JSON.stringify(tool)));
   const gone = [...(before?.tools ?? []), ...(before?.gone ?? [])]
-    .filter(({ name }, index, all) => !named.has(name) && all.findIndex((one) => one.name === name) === index)
+    .filter((tool) => !listed.has(JSON.stringify(tool)))
+    .filter(({ name }, index, all) => all.findIndex((one) => one.name === name) === index)
     .slice(0, GONE_MAX);
   const seenAt = await tx.now();
   const written = { tools: JSON.stringify(tools), gone: JSON.stringify(gone), seen_at: seenAt };

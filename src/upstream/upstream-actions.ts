@@ -5,6 +5,7 @@
  */
 import { HoldfastError } from '../contract/error.ts';
 import { LIMITS } from '../contract/limits.ts';
+import type { Action } from '../contract/implement-action.ts';
 import type { UpstreamDefinition, UpstreamToolDefinition } from '../contract/upstream-definition.ts';
 import { isUndoing } from './action/compile-promises.ts';
 import { compileTool } from './action/compile-tool.ts';
@@ -12,13 +13,15 @@ import type { CompiledTool, ServerSite } from './action/compile-tool.ts';
 import { noteText } from './action/tool-notes.ts';
 import type { BeforeStore } from './before-store.ts';
 import { closestName } from './closest-name.ts';
-import type { Upstream, UpstreamTool } from './upstream.ts';
+import type { UpstreamLine, UpstreamTool } from './upstream.ts';
 
 export interface UpstreamToolEntry extends CompiledTool {
   /** Offered to clients; another may still be called by those that are. */
   isOffered: boolean;
   /** Passed through without a record: safe, and not `durable`. */
   isDirect: boolean;
+  /** Where it has no action: what it was before its server changed it, for the tasks that began with that (M8.5). */
+  fallback: Action | null;
 }
 
 export interface CompiledUpstream {
@@ -32,7 +35,7 @@ export interface CompiledUpstream {
 export interface UpstreamSource {
   name: string;
   definition: UpstreamDefinition;
-  upstream: Pick<Upstream, 'call'>;
+  upstream: UpstreamLine;
   before: BeforeStore;
 }
 
@@ -52,11 +55,18 @@ export function compileUpstream(
     ...{ name, identity, upstream, before, peers, safeTools },
     isHttp: definition.url !== undefined,
   };
+  // It, or a tool that it asks, may be what changed.
+  const earlier = new Map([...listed, ...gone].map((tool) => [tool.name, tool]));
   const isListed = new Set(listed.map((tool) => tool.name));
   const entries = [...peers.values()].map((tool) => {
-    const compiled = compileTool(site, tool, definitionOf(definition, tool.name));
+    const own = definitionOf(definition, tool.name);
+    const compiled = compileTool(site, tool, own);
     return {
       ...compiled,
+      fallback:
+        compiled.action === null
+          ? compileTool({ ...site, peers: earlier }, earlier.get(tool.name) ?? tool, own).action
+          : null,
       isOffered: isListed.has(tool.name) && isOffered(definition, tool.name),
       isDirect: isDirect(compiled.definition),
     };

@@ -118,8 +118,8 @@ export class Upstreams {
       const error = quarantineOf(entry) ?? this.#reasonAgainst(entry);
       if (error !== null) {
         report(entry.tool.name, error);
-        const last = before.get(entry.actionName);
-        if (entry.action === null && last !== undefined) this.#actions.set(entry.actionName, last);
+        const last = before.get(entry.actionName) ?? entry.fallback;
+        if (entry.action === null && last !== null) this.#actions.set(entry.actionName, last);
         continue;
       }
       const action = entry.action as Action;
