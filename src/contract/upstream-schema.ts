@@ -18,13 +18,13 @@ const names = z.array(words('a name', 255));
 const duration = z.custom<number | string>((value) => parseDuration(value) !== null, {
   error: "write a duration such as '250ms', '10s', '5m', '24h' or '7d'",
 });
-const setting = z.union(
-  [
-    z.string().max(8_192),
-    z.strictObject({ env: words('the name of a variable', 255), prefix: z.string().max(255).optional() }),
-  ],
-  { error: "write text, or { env: 'NAME' }" },
+const fromEnvironment = z.strictObject(
+  { env: words('the name of a variable', 255), prefix: z.string().max(255).optional() },
+  { error: "a header is not written down here: { env: 'NAME' } names the variable that holds it" },
 );
+const setting = z.union([z.string().max(8_192), fromEnvironment], {
+  error: "write text, or { env: 'NAME' }",
+});
 
 const argument = z.union([expression('the argument'), z.strictObject({ value: z.json() })], {
   error: 'write CEL, or { value: … } for what is passed as it is',
@@ -141,6 +141,7 @@ const toolDefinition = z.strictObject({
   hidden: z.boolean().optional(),
   effect: z.enum(['safe', 'conditional', 'unsafe']).optional(),
   durable: z.boolean().optional(),
+  asTask: z.boolean().optional(),
   key: z
     .union([
       z.strictObject({ argument: words('the name of an argument', 255) }),
@@ -192,13 +193,12 @@ function checkServer(server: z.output<typeof serverShape>, context: z.Refinement
   for (const field of ['args', 'env', 'cwd'] as const)
     if (!isStdio && server[field] !== undefined) refuse([field], 'goes with command, not with url');
   if (isStdio && server.headers !== undefined) refuse(['headers'], 'goes with url, not with command');
-  for (const field of ['headers', 'env'] as const)
-    for (const [name, value] of Object.entries(server[field] ?? {}))
-      if (isWrittenDown(name, value))
-        refuse(
-          [field, name],
-          "a secret is not written down here: { env: 'NAME' } names the variable that holds it",
-        );
+  for (const [name, value] of Object.entries(server.env ?? {}))
+    if (isWrittenDown(name, value))
+      refuse(
+        ['env', name],
+        "a secret is not written down here: { env: 'NAME' } names the variable that holds it",
+      );
 }
 
 const serverShape = z.strictObject({
@@ -213,7 +213,7 @@ const serverShape = z.strictObject({
       error: 'write an http(s) address without user, password, fragment and secrets in its query',
     })
     .optional(),
-  headers: z.record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), setting).optional(),
+  headers: z.record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), fromEnvironment).optional(),
   expose: z.enum(['all', 'configured']).optional(),
   safe: names.optional(),
   defaults: z.strictObject(terms).optional(),

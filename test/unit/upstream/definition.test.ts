@@ -65,6 +65,14 @@ describe('what is refused', () => {
       'upstreams.a.headers.authorization',
       "{ env: 'NAME' }",
     ],
+    ...['Ocp-Apim-Subscription-Key', 'x-functions-key', 'X-Key', 'X-Region'].map(
+      (name): [string, Record<string, unknown>, string, string] => [
+        `a written header ${name}, which may be a secret`,
+        { a: { url: 'https://a.example', headers: { [name]: 'abc' } } },
+        `upstreams.a.headers.${name}`,
+        "{ env: 'NAME' }",
+      ],
+    ),
     [
       'a secret in the environment',
       { a: { command: 'x', env: { GITHUB_TOKEN: 'abc' } } },
