@@ -34,10 +34,11 @@ export function gatewayOf(
 function toolsOf({ actions, procedures }: Config, upstreams?: Holdfast['upstreams']): ToolSpec[] {
   const own = [...actions, ...(procedures?.contracts ?? [])].map(({ contract }) => toolOf(contract));
   const foreign = (upstreams?.offered ?? []).map(({ action, displayName, entry, line }) => {
-    const { name, title, inputSchema } = entry.tool;
+    const { name, title, inputSchema, outputSchema } = entry.tool;
     return foreignToolOf({
       ...{ contract: action.contract, displayName, inputSchema },
       ...(title !== undefined && { title }),
+      ...(outputSchema && { outputSchema }),
       ...(entry.isDirect && line !== null && { direct: directCall(line, name) }),
     });
   });

@@ -19,6 +19,7 @@ export interface ListedTool {
   title?: string;
   description: string;
   inputSchema: JsonObject;
+  outputSchema?: JsonObject;
   annotations: {
     readOnlyHint: boolean;
     destructiveHint: boolean;
@@ -114,6 +115,7 @@ function listedTool(spec: ToolSpec): ListedTool {
     ...(spec.title !== undefined && { title: spec.title }),
     description: spec.description,
     inputSchema,
+    ...(spec.outputSchema && { outputSchema: spec.outputSchema }),
     // Display only (S5.1). Without a key a second call is a second effect, so no effect is claimed to be idempotent.
     annotations: {
       readOnlyHint: isSafe,

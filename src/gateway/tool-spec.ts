@@ -42,6 +42,8 @@ export interface ToolSpec {
    * throwing quarantines this tool alone (M1.1).
    */
   publishSchema(): JsonObject;
+  /** Of its results, published byte for byte; only where every result that is no error is the tool's own (`direct`). */
+  outputSchema?: JsonObject;
 }
 
 /** The tool of an action. */
@@ -64,16 +66,21 @@ export interface ForeignTool {
   displayName: string;
   title?: string;
   inputSchema: JsonObject;
+  outputSchema?: JsonObject;
   direct?: NonNullable<ToolSpec['direct']>;
 }
 
-export function foreignToolOf({ contract, displayName, title, inputSchema, direct }: ForeignTool): ToolSpec {
+export function foreignToolOf(tool: ForeignTool): ToolSpec {
+  const { contract, displayName, title, inputSchema, outputSchema, direct } = tool;
   return {
     ...toolOf(contract),
     name: displayName,
     action: contract.name,
     ...(title !== undefined && { title }),
     ...(direct && { direct }),
+    // A recorded call may be answered with its task instead, which fits no schema of the tool's.
+    // One that describes no object is none in 2025's MCP.
+    ...(direct && outputSchema?.['type'] === 'object' && { outputSchema: structuredClone(outputSchema) }),
     publishSchema: () =>
       contract.effect === 'safe'
         ? structuredClone(inputSchema)

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { defineAction } from '../../src/contract/define-action.ts';
 import { createCatalog } from '../../src/gateway/catalog.ts';
 import { DEFAULT_LIMITS, resolveLimits } from '../../src/gateway/limits.ts';
-import { toolOf } from '../../src/gateway/tool-spec.ts';
+import { foreignToolOf, toolOf } from '../../src/gateway/tool-spec.ts';
 import type { ToolSpec } from '../../src/gateway/tool-spec.ts';
 import { transfer } from '../support/driven-gateway.ts';
 
@@ -137,5 +137,21 @@ describe('the limits', () => {
 
   it('let a call answer before the 60 s after which the SDK’s clients give up [M3.1]', () => {
     expect(DEFAULT_LIMITS.blockingMs).toBeLessThanOrEqual(50_000);
+  });
+});
+
+describe('a tool of another server', () => {
+  const contract = defineAction({
+    ...{ name: 'odd__read', version: 1, description: 'Reads.', effect: 'safe' },
+    ...{ input: z.looseObject({}), output: z.looseObject({}) },
+  });
+  const outputSchema = { type: 'object', properties: { count: { type: 'integer' } }, 'x-own': [1] };
+  const foreign = { contract, displayName: 'odd__read', inputSchema: { type: 'object' }, outputSchema };
+
+  it('that is passed through keeps its output schema byte for byte; a recorded one has none [M1.1] [M8.1]', () => {
+    const direct = () => Promise.resolve({});
+    const [passed] = createCatalog([foreignToolOf({ ...foreign, direct })], []).listed;
+    expect(JSON.stringify(passed?.outputSchema)).toBe(JSON.stringify(outputSchema));
+    expect(createCatalog([foreignToolOf(foreign)], []).listed[0]).not.toHaveProperty('outputSchema');
   });
 });
