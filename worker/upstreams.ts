@@ -5,6 +5,7 @@ import { UpstreamServer } from '../src/upstream/upstream-server.ts';
 import type { ListStore } from '../src/upstream/upstream-server.ts';
 import { Upstreams } from '../src/upstream/upstreams.ts';
 import type { UpstreamTool } from '../src/upstream/upstream.ts';
+import { VERSION } from '../src/contract/version.ts';
 import type { UpstreamDefinition, UpstreamTarget } from '../src/contract/upstream-definition.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { Config } from './config.ts';
@@ -22,7 +23,7 @@ export interface OpenUpstreamsOptions {
 const LIST_WAIT_MS = 15_000;
 /** How often a process looks what others have seen of a server since. */
 const RECALL_MS = 15_000;
-const INFO = { name: 'holdfast', version: '0.1.0' };
+const INFO = { name: 'holdfast', version: VERSION };
 
 /** Never rejects for a server's sake. Throws what the ledger throws. */
 export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upstreams> {
@@ -34,7 +35,7 @@ export async function openUpstreams(options: OpenUpstreamsOptions): Promise<Upst
       new UpstreamServer({
         name,
         definition,
-        open: open && (() => open(lineTo(target(), isSensitive(definition), log))),
+        open: open && ((listChanged) => open({ ...lineTo(target(), definition, log), listChanged })),
         lists: listsIn(ledger),
         before: {
           keep: (operationId, tenant, before) => ledger.keepBefore(operationId, tenant, before),
@@ -82,8 +83,15 @@ const opener = async (): Promise<typeof openUpstream> =>
 const isSensitive = ({ tools = {} }: UpstreamDefinition): boolean =>
   Object.values(tools).some(({ sensitive }) => sensitive !== undefined);
 
-function lineTo(target: UpstreamTarget, hidesStderr: boolean, log: Log): Parameters<typeof openUpstream>[0] {
+function lineTo(
+  target: UpstreamTarget,
+  definition: UpstreamDefinition,
+  log: Log,
+): Parameters<typeof openUpstream>[0] {
   const { identity, secrets } = target;
+  const hidesStderr = isSensitive(definition);
+  const { tools = {} } = definition;
+  const asTask = (tool: string): boolean => Object.hasOwn(tools, tool) && tools[tool]?.asTask === true;
   const address =
     target.kind === 'http'
       ? { url: target.url, headers: target.headers, secrets }
@@ -91,7 +99,7 @@ function lineTo(target: UpstreamTarget, hidesStderr: boolean, log: Log): Paramet
           ...{ command: target.command, args: target.args, env: target.env, secrets, hidesStderr },
           ...(target.cwd !== undefined && { cwd: target.cwd }),
         };
-  return { identity, address, info: INFO, log };
+  return { identity, address, info: INFO, log, asTask };
 }
 
 function listsIn(ledger: OpenUpstreamsOptions['ledger']): ListStore {

@@ -98,6 +98,8 @@ export interface UpstreamToolDefinition {
   effect?: EffectClass;
   /** Of a safe tool: recorded in the ledger like the others, instead of being passed through. */
   durable?: boolean;
+  /** A tool of 2025-11-25 that may be called as a task (`taskSupport: 'optional'`) is. Default false. */
+  asTask?: boolean;
   key?: UpstreamKey;
   /** Read immediately before the effect and kept in the ledger, as `before.NAME`, for what undoes and proves it. */
   before?: Record<string, UpstreamAsk>;
@@ -135,7 +137,8 @@ export interface UpstreamDefinition {
   env?: Record<string, UpstreamSetting>;
   cwd?: string;
   url?: string;
-  headers?: Record<string, UpstreamSetting>;
+  /** Any of them may be a secret, whatever its name. */
+  headers?: Record<string, EnvReference>;
   /** Whether tools that `tools` and `safe` do not name are offered, as unsafe ones. Default `all`. */
   expose?: 'all' | 'configured';
   /** Names of tools that only read; a `*` at the end stands for any rest. */

@@ -10,6 +10,7 @@ import type { McpServer, McpServerFactory } from '@modelcontextprotocol/server';
 import type { Registry } from 'prom-client';
 import type { TaskAnswer, TaskClient } from '../client/task-client.ts';
 import { HoldfastError } from '../contract/error.ts';
+import { VERSION } from '../contract/version.ts';
 import type { Principal } from '../task/plan.ts';
 import { admitOne, createAdmission } from './admission.ts';
 import { createAuthenticate } from './auth/authenticate.ts';
@@ -151,7 +152,7 @@ function partsOf(
     taskTools: createTaskTools(shared),
     listens: new TaskListens(shared),
     requestStateKey: checkRequestStateKey(options.requestStateKey ?? randomBytes(REQUEST_STATE_KEY_BYTES)),
-    info: options.info ?? { name: 'holdfast', version: '0.1.0' },
+    info: options.info ?? { name: 'holdfast', version: VERSION },
     beforeAnswer: options.beforeAnswer ?? (() => Promise.resolve()),
   };
 }

@@ -5,7 +5,7 @@
  * given out again, and is closed once nothing is under way over it; after `close` none is open.
  */
 import type { Link } from './link.ts';
-import { httpErrorOf, replyOfSendError } from './reply.ts';
+import { httpErrorOf, redirectWords, replyOfSendError } from './reply.ts';
 import type { FailedRequest } from './reply.ts';
 
 export type LinkOrFailure = { kind: 'link'; link: Link } | FailedRequest;
@@ -87,6 +87,8 @@ function failureOfOpening(error: unknown): FailedRequest {
     const status = httpErrorOf(cause)?.status;
     if (status === 401 || status === 403)
       return { kind: 'failure', failure: 'refused', message: cause.message };
+    if (status !== undefined && status >= 300 && status < 400)
+      return { kind: 'failure', failure: 'not_sent', message: redirectWords(status) };
     const reply = replyOfSendError(cause);
     if (reply.kind === 'failure' && reply.failure === 'told_later') return reply;
   }

@@ -41,6 +41,8 @@ export interface LinkOptions {
   isLegacy?: boolean;
   /** False: tasks are read by plain requests; the session reads the server's tools when it is made. Default: true. */
   hasTaskSession?: boolean;
+  /** Told whenever the server says that its tools are others; a server of 2026-07-28 is asked to. */
+  onToolsChanged?: () => void;
 }
 
 export interface Link {
@@ -88,6 +90,8 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   // 2025 asks in the midst of a call; left open there, the question comes back with the task (M3.1).
   if (options.answersInput === true)
     client.setRequestHandler('elicitation/create', () => Promise.resolve({ action: 'cancel' }));
+  const { onToolsChanged } = options;
+  if (onToolsChanged) client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
   const transport = openTransport(options.server);
   try {
     await client.connect(transport, { timeout: options.openMs });
@@ -95,7 +99,10 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     await client.close().catch(() => undefined);
     throw error;
   }
-  return linkOver(client, transport, options, capabilities);
+  const link = linkOver(client, transport, options, capabilities);
+  if (onToolsChanged && link.era === 'modern' && link.capabilities?.tools?.listChanged === true)
+    client.listen({ toolsListChanged: true }).catch(() => undefined); // it is a hint, never the truth
+  return link;
 }
 
 function linkOver(

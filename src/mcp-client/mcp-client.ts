@@ -11,6 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import { NEVER, systemClock } from '../contract/clock.ts';
 import type { Clock } from '../contract/clock.ts';
+import { VERSION } from '../contract/version.ts';
 import { KEY_ARGUMENT } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import { createBackoff, seededRandom } from './backoff.ts';
@@ -112,7 +113,7 @@ export class McpClient {
     { signal }: { signal?: AbortSignal } = {},
   ): Promise<McpClient> {
     const { server, clock = systemClock, seed = Math.trunc(Math.random() * 2 ** 32) } = options;
-    const { info = { name: 'holdfast-mcp-client', version: '0.1.0' }, answersInput = false } = options;
+    const { info = { name: 'holdfast-mcp-client', version: VERSION }, answersInput = false } = options;
     const connector = createConnector(() =>
       openLink({ server, info, answersInput, openMs: MCP_CLIENT_LIMITS.handshakeMs.value }),
     );

@@ -62,6 +62,7 @@ interface HttpError {
 
 function replyOfHttpError({ status, text }: HttpError, message: string, inSession: boolean): Reply {
   if (status === 429) return { kind: 'failure', failure: 'told_later', message };
+  if (status >= 300 && status < 400) return lost(redirectWords(status));
   const error = rpcErrorIn(text);
   // 2025's sessions: the server knows this one no more, and read no further. Servers that were written before the
   // status was agreed on say 400 and, in words, why.
@@ -73,6 +74,10 @@ function replyOfHttpError({ status, text }: HttpError, message: string, inSessio
   const isRefusal = status >= 400 && status < 500 && !AFTER_ALL.has(status);
   return { kind: 'failure', failure: isRefusal ? 'refused' : 'lost', message };
 }
+
+/** What is sent to one address is for it alone. */
+export const redirectWords = (status: number): string =>
+  `the server redirects (HTTP ${status}), and no redirect is followed: configure the address that it redirects to`;
 
 const SESSION_NOT_FOUND = -32_001;
 const INVALID_PARAMS = -32_602;

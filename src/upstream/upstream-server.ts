@@ -5,7 +5,8 @@
  *
  * 1. A server that does not answer is known by the last list that any process saw; without one it has no tools, and the
  *    process starts all the same (M1.1).
- * 2. It is looked for until it was seen once, at ever longer intervals; `close` ends that.
+ * 2. It is looked for until it is seen, at ever longer intervals, and its list read again when it says so, when it was lost
+ *    and met again, and now and then in any case; `close` ends that.
  * 3. A list is in the ledger before its tools are offered, so that whoever performs a task can know them too.
  */
 import { HoldfastError } from '../contract/error.ts';
@@ -13,7 +14,7 @@ import type { UpstreamDefinition } from '../contract/upstream-definition.ts';
 import type { BeforeStore } from './before-store.ts';
 import { checkList, compileUpstream } from './upstream-actions.ts';
 import type { CompiledUpstream } from './upstream-actions.ts';
-import type { Upstream, UpstreamTool } from './upstream.ts';
+import type { Upstream, UpstreamLine, UpstreamTool } from './upstream.ts';
 
 export interface KnownList {
   tools: UpstreamTool[];
@@ -31,7 +32,7 @@ export interface UpstreamServerParts {
   name: string;
   definition: UpstreamDefinition;
   /** Null: this process keeps no line, and knows the server by its last list alone. May throw: then it has none either. */
-  open: (() => Upstream) | null;
+  open: ((listChanged: () => void) => Upstream) | null;
   lists: ListStore;
   before: BeforeStore;
   log: {
@@ -46,9 +47,14 @@ export interface UpstreamServerParts {
 
 const LOOK_FIRST_MS = 1_000;
 const LOOK_MAX_MS = 60_000;
+/** Not every server says when its list is another. */
+const RELIST_MS = 300_000;
 
-const NO_LINE: Pick<Upstream, 'call'> = {
-  call: () => Promise.resolve({ kind: 'not_sent', message: 'this process has no line to the server' }),
+const NONE = 'this process has no line to the server';
+const noTasks = () => Promise.reject(new Error(NONE));
+const NO_LINE: UpstreamLine = {
+  call: () => Promise.resolve({ kind: 'not_sent', message: NONE }),
+  remote: { status: noTasks, cancel: noTasks, answer: noTasks },
 };
 
 export class UpstreamServer {
@@ -60,6 +66,9 @@ export class UpstreamServer {
   #compiled: CompiledUpstream | null = null;
   #problem: HoldfastError | null = null;
   #looking: { cancel(): void } | null = null;
+  #isLooking = false;
+  /** Told of since it was last looked. */
+  #isStale = false;
   readonly #closed = new AbortController();
 
   constructor(parts: UpstreamServerParts) {
@@ -67,7 +76,7 @@ export class UpstreamServer {
     this.name = parts.name;
     this.identity = parts.definition.identity ?? parts.name;
     try {
-      this.#line = parts.open?.() ?? null;
+      this.#line = parts.open?.(() => this.#lookSoon()) ?? null;
     } catch (error) {
       this.#problem = asProblem(this.name, error);
     }
@@ -95,7 +104,7 @@ export class UpstreamServer {
   /** Never rejects for the server's sake. Answers when the list is known, or the server did not answer within the bound. */
   async start(signal: AbortSignal): Promise<void> {
     await this.recall();
-    if (this.#line !== null && !(await this.#read(signal))) this.#lookAgain(LOOK_FIRST_MS);
+    if (this.#line !== null) await this.#look(signal, LOOK_FIRST_MS);
   }
 
   /** Takes over what another process saw since. */
@@ -131,14 +140,26 @@ export class UpstreamServer {
     }
   }
 
-  #lookAgain(delayMs: number): void {
+  async #look(signal: AbortSignal, retryMs: number): Promise<void> {
+    this.#isLooking = true;
+    this.#isStale = false;
+    const isThere = await this.#read(signal);
+    this.#isLooking = false;
+    if (!isThere) this.#lookIn(retryMs, Math.min(retryMs * 2, LOOK_MAX_MS));
+    else this.#lookIn(this.#isStale ? LOOK_FIRST_MS : RELIST_MS, LOOK_FIRST_MS);
+  }
+
+  /** A server that says so again and again is asked once in the while. */
+  #lookSoon(): void {
+    this.#isStale = true;
+    if (!this.#isLooking) this.#lookIn(LOOK_FIRST_MS, LOOK_FIRST_MS);
+  }
+
+  #lookIn(delayMs: number, retryMs: number): void {
     if (this.#closed.signal.aborted) return;
+    this.#looking?.cancel();
     const after = this.#parts.after ?? timer;
-    this.#looking = after(delayMs, () => {
-      void this.#read(AbortSignal.timeout(LOOK_MAX_MS)).then((isThere) => {
-        if (!isThere) this.#lookAgain(Math.min(delayMs * 2, LOOK_MAX_MS));
-      });
-    });
+    this.#looking = after(delayMs, () => void this.#look(AbortSignal.timeout(LOOK_MAX_MS), retryMs));
   }
 
   #learn(known: KnownList): void {

@@ -75,7 +75,10 @@ test.each([303, 307, 308])(
   async (status) => {
     stage.isGoneAfterwards = true;
     stage.redirect = { status, to: '/gone' };
-    expect(await call()).toMatchObject({ kind: 'failure', failure: 'lost' });
+    expect(await call()).toMatchObject({
+      ...{ kind: 'failure', failure: 'lost' },
+      message: expect.stringContaining('configure the address that it redirects to') as string,
+    });
     expect(stage.effects).toBe(1);
   },
 );

@@ -84,3 +84,37 @@ test('[M8.3] where one server’s list can not be read from the ledger, the othe
   );
   expect(lines.filter((line) => line.startsWith('upstream process ended'))).toHaveLength(1);
 });
+
+/** A server of 2025-11-25 whose tool may be called as a task. */
+const TASK_SERVER = EMPTY_SERVER.replace(
+  'capabilities: { tools: {} }',
+  'capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } }',
+)
+  .replace(
+    "'tools/list': { tools: [] }",
+    "'tools/list': { tools: [{ name: 'work', inputSchema: { type: 'object' }, execution: { taskSupport: 'optional' } }] }",
+  )
+  .replace(
+    'const { id, method } = JSON.parse(line);',
+    `const { id, method, params } = JSON.parse(line);
+     const task = { taskId: 't1', status: 'working', createdAt: '2026-01-01T00:00:00Z', ttl: null };
+     if (method === 'tools/call') return answer({ id, result: params.task ? { task } : { content: [] } });`,
+  );
+
+test.each([
+  [true, 'task'],
+  [false, 'answer'],
+])(
+  '[M8.4] a tool of 2025-11-25 that may be a task is called as one where it is configured so: %s',
+  async (asTask, kind) => {
+    const { log } = logging();
+    const upstreams = await openUnkeptUpstreams(
+      configOf([configured('kiln', TASK_SERVER, { work: { asTask } })]),
+      log,
+    );
+    const [server] = upstreams.servers;
+    const reply = await server?.line?.call({ tool: 'work', args: {}, signal: new AbortController().signal });
+    await upstreams.close();
+    expect(reply).toMatchObject({ kind });
+  },
+);

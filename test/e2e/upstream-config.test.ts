@@ -72,6 +72,10 @@ test('[M8.1] [M1.1] lists its tools beside each other with their own schemas; a 
     required: ['key', 'amount'],
     properties: { idempotencyKey: { type: 'string' }, amount: { type: 'integer' } },
   });
+  expect(tools.find(({ name }) => name === 'counter__count')?.outputSchema).toMatchObject({
+    required: ['count'],
+  });
+  expect(add).not.toHaveProperty('outputSchema');
   const read = await client.callTool({ name: 'counter__count', arguments: { key: 'nothing' } });
   expect(read).toMatchObject({
     structuredContent: { count: 0 },

@@ -36,6 +36,8 @@ export interface ConnectionOptions {
   timeouts: UpstreamTimeouts;
   log: UpstreamLog;
   clean: (text: string) => string;
+  /** Told when a server says that its tools are others, and when it is met over a new line: it may be another one. */
+  listChanged?: (why: 'told' | 'new line') => void;
 }
 
 /** What to send depends on the era of who gets it. */
@@ -152,7 +154,7 @@ function paced(open: () => Promise<Link>): () => Promise<Link> {
 
 /** Servers of 2025-11-25 on stdio may end at the question that 2026-07-28 begins with, or never answer it. */
 function opener(options: ConnectionOptions): () => Promise<Link> {
-  const { address, info, timeouts, identity, log } = options;
+  const { address, info, timeouts, identity, log, listChanged } = options;
   const hidden = createHiddenLog(() => {
     const why = 'tools of this server have sensitive arguments or results: what it prints is not shown';
     log.info({ upstream: identity }, why);
@@ -160,7 +162,7 @@ function opener(options: ConnectionOptions): () => Promise<Link> {
   const stderr = () => (address.hidesStderr === true ? hidden : stderrLog(options));
   const isProcess = 'command' in address;
   const openMs = timeouts.openMs;
-  let isLegacy = false;
+  let [isLegacy, wasMet] = [false, false];
   let end = '';
   const linkOnce = (): Promise<Link> => {
     end = '';
@@ -168,6 +170,7 @@ function opener(options: ConnectionOptions): () => Promise<Link> {
       server: isProcess ? processOf(options, address, stderr(), (how) => (end = how)) : urlOf(address),
       ...{ info, openMs, isLegacy, answersInput: 'with tasks', hasTaskSession: false },
       ...(isProcess && { probeMs: Math.ceil(openMs / 3) }),
+      ...(listChanged && { onToolsChanged: () => listChanged('told') }),
     });
   };
   const open = async (): Promise<Link> => {
@@ -185,6 +188,8 @@ function opener(options: ConnectionOptions): () => Promise<Link> {
       const link = await open();
       // Over HTTP the question costs one request, and the server may have learned its answer meanwhile.
       isLegacy = isProcess && link.era === 'legacy';
+      if (wasMet) listChanged?.('new line');
+      wasMet = true;
       return link;
     } catch (error) {
       isLegacy = false;

@@ -35,13 +35,19 @@ export interface UpstreamOptions {
   log: UpstreamLog;
   /** 2025-11-25: whether a tool is called as a task where it may be (`optional`). One that must be always is. */
   asTask?: (tool: string) => boolean;
+  /** Told when the list of tools may be another: the server says so, or it was lost and met again. */
+  listChanged?: () => void;
 }
 
 export function openUpstream(options: UpstreamOptions): Upstream {
   const { identity, log } = options;
   const clean = cleanerOf(options.address);
   const timeouts = { ...UPSTREAM_TIMEOUTS, ...options.timeouts };
-  const connection = createConnection({ ...options, timeouts, clean });
+  const listChanged = (why: 'told' | 'new line') => {
+    // Whoever reads the list over a new line has it from there.
+    if (why === 'told' || !tools.isReading) options.listChanged?.();
+  };
+  const connection = createConnection({ ...options, timeouts, clean, listChanged });
   const tools = createToolList(connection, clean, (name) => {
     log.warn({ upstream: identity, tool: name }, 'a tool of an upstream has no name or no schema');
   });
@@ -56,6 +62,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
 }
 
 interface ToolList {
+  readonly isReading: boolean;
   read(signal: AbortSignal): Promise<UpstreamTool[]>;
   /** As last read; read now where it never was. */
   known(): Promise<UpstreamTool[]>;
@@ -67,14 +74,23 @@ function createToolList(
   leftOut: (name: Json | undefined) => void,
 ): ToolList {
   let last: Promise<UpstreamTool[]> | null = null;
+  let readers = 0;
   const read = async (signal: AbortSignal): Promise<UpstreamTool[]> => {
     const page = async (params: JsonObject) =>
       resultOf(await connection.control('tools/list', () => params, signal), 'tools/list', clean);
-    const tools = await readTools(page, leftOut);
-    last = Promise.resolve(tools);
-    return tools;
+    readers += 1;
+    try {
+      const tools = await readTools(page, leftOut);
+      last = Promise.resolve(tools);
+      return tools;
+    } finally {
+      readers -= 1;
+    }
   };
   return {
+    get isReading() {
+      return readers > 0;
+    },
     read,
     async known() {
       const reading = (last ??= read(NEVER));
