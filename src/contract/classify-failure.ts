@@ -7,6 +7,7 @@ import type { JsonObject } from '../task/json.ts';
 import { canonicalText, tryExactJson } from './canonical.ts';
 import { ActionFailure } from './handlers.ts';
 import { LIMITS } from './limits.ts';
+import { withoutCredentials } from './redact.ts';
 import { keptText } from './text.ts';
 
 /** Errors of Node and undici after which no byte of a request can have left. */
@@ -18,8 +19,8 @@ const CAUSES_MAX = 8;
 /**
  * The failure that `error`, as thrown by a handler, stands for. Never throws. `ActionFailure` is taken as declared;
  * refused connections and failed name look-ups (also as undici's `cause` and as an AggregateError of only such) are
- * `notApplied`; all else is `unknown`. Messages are cut to 2,000 characters, after `clean` took out what must not be
- * kept, and hold no stack; details beyond 16 KiB are left out.
+ * `notApplied`; all else is `unknown`. Messages are cut to 2,000 characters, after `clean` and `withoutCredentials` took
+ * out what must not be kept, and hold no stack; details beyond 16 KiB are left out.
  *
  * It sees one error and not the calls before it: a handler that makes several calls, or lets `fetch` follow redirects,
  * must catch what fails after its first call and throw an error of its own, which is then an unknown outcome.
@@ -131,10 +132,11 @@ function bounded(failure: Failure, clean: (text: string) => string): Failure {
   const details = detailsOf(failure.details);
   const kind = KINDS.includes(failure.kind) ? failure.kind : 'unknown';
   const wait = failure.retryAfterMs;
+  const told = String(failure.message);
   return {
     kind,
     code: kind === failure.kind ? keptText(String(failure.code), 100) || UNNAMED[kind] : UNNAMED.unknown,
-    message: keptText(clean(String(failure.message)), LIMITS.failureMessageLengthMax.value),
+    message: keptText(withoutCredentials(clean(told)), LIMITS.failureMessageLengthMax.value),
     ...(typeof wait === 'number' &&
       wait >= 0 && { retryAfterMs: Math.min(wait, LIMITS.retryIntervalMsMax.value) }),
     ...(details && { details }),

@@ -59,6 +59,31 @@ export function scrub(text: string, texts: readonly string[]): string {
   return texts.reduce((scrubbed, secret) => scrubbed.replaceAll(secret, () => REDACTED), text);
 }
 
+/** What says by its shape that a credential follows: in an address, in a header, in a query or a form. */
+const CREDENTIALS: readonly (readonly [RegExp, string])[] = [
+  [/(\b[a-z][a-z\d+.-]{0,30}:\/\/)[^\s/?#@"'<>]{1,1000}@/gi, `$1${REDACTED}@`],
+  [
+    /\b((?:proxy-)?authorization|x-api-key|api-key|(?:set-)?cookie)(["']?\s*[:=]\s*["']?)[^\s"',}][^"',}\r\n]*/gi,
+    `$1$2${REDACTED}`,
+  ],
+  // Not of the scheme's name in a sentence: "Bearer authentication failed".
+  [/\b(Bearer|Basic) (?![a-z]+(?![\w.~+/=-]))[\w.~+/=-]+/g, `$1 ${REDACTED}`],
+  [
+    /\b((?:access_?|refresh_?|id_?|auth_?|security-)?token|api_?key|(?:client_?)?secret|passw(?:or)?d|sig(?:nature)?|x-amz-(?:signature|credential|security-token))=[^\s&"',;<>]+/gi,
+    `$1=${REDACTED}`,
+  ],
+];
+
+/**
+ * `text` that somebody else wrote (a handler's exception, what a server said), fit to be kept and shown: without what
+ * looks like a credential, and without control characters other than tab and line feed. A secret without such a sign
+ * can't be told from other text; one that a contract marks as sensitive is taken out by its value.
+ */
+export function withoutCredentials(text: string): string {
+  const shown = text.replace(/[^\P{Cc}\t\n]+/gu, ' ');
+  return CREDENTIALS.reduce((left, [pattern, instead]) => left.replace(pattern, instead), shown);
+}
+
 /**
  * The JSON pointers at which two values differ, in order, at most the first 20. Never values. A part that is missing on
  * one side or of another type is named itself, not its children; values equal as canonical JSON give none.

@@ -1,8 +1,8 @@
 /**
  * The sensitive values of one operation, kept to be taken out of whatever text a handler produced (S2.10): an error
- * message or a reason may quote the very argument it is about.
+ * message or a reason may quote the very argument it is about. What looks like a credential goes with them.
  */
-import { REDACTED, redact } from '../contract/redact.ts';
+import { REDACTED, redact, withoutCredentials } from '../contract/redact.ts';
 import type { Failure } from '../task/failure.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 
@@ -22,11 +22,10 @@ export class Secrets {
   }
 
   clean(text: string): string {
-    return this.pattern === null ? text : text.replace(this.pattern, REDACTED);
+    return withoutCredentials(this.pattern === null ? text : text.replace(this.pattern, REDACTED));
   }
 
   cleanFailure(failure: Failure): Failure {
-    if (this.pattern === null) return failure;
     const { details, ...rest } = failure;
     return {
       ...rest,

@@ -5,11 +5,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterEach, expect } from 'vitest';
 import { z } from 'zod';
 import { defineAction } from '../../src/contract/define-action.ts';
 import type { ActionDefinition } from '../../src/contract/define-action.ts';
 import { applied, notApplied } from '../../src/contract/handlers.ts';
-import type { ActionHandlers } from '../../src/contract/handlers.ts';
+import type { ActionHandlers, ExecuteContext } from '../../src/contract/handlers.ts';
 import { implementAction } from '../../src/contract/implement-action.ts';
 import type { Action } from '../../src/contract/implement-action.ts';
 import { planOperation } from '../../src/contract/plan-operation.ts';
@@ -53,6 +54,10 @@ export interface OperationSpec {
 const PRINCIPAL = { tenant: 'local', subject: 'ann', roles: ['buyer'] };
 let keysDrawn = 0;
 
+/** S2.3: handlers that were called without their intent in the ledger. Whatever a test is about, there are none. */
+const unintended: string[] = [];
+afterEach(() => expect(unintended.splice(0)).toEqual([]));
+
 export class Operation {
   readonly ledger: Ledger;
   readonly action: Action;
@@ -81,7 +86,7 @@ export class Operation {
   static async reserve(ledger: Ledger, spec: OperationSpec = {}): Promise<Operation> {
     const effect = spec.effect ?? 'conditional';
     const target = spec.target ?? new Target(effect !== 'unsafe');
-    const action = actionOf(effect, target, spec);
+    const action = actionOf(ledger, effect, target, spec);
     keysDrawn += 1;
     const key = spec.key === undefined ? `key-${process.pid}-${keysDrawn}` : (spec.key ?? undefined);
     const planned = planOperation(action, {
@@ -191,16 +196,45 @@ export class Operation {
   }
 }
 
-function actionOf(effect: 'safe' | 'conditional' | 'unsafe', target: Target, spec: OperationSpec): Action {
+/**
+ * In a transaction of the ledger's the intent is committed with the effect, and nobody else can see it; a `safe` action
+ * that runs while the ledger is away has none, and generation 0.
+ */
+async function assertIntended(ledger: Ledger, { operationId, fence, tx }: ExecuteContext): Promise<void> {
+  if (tx !== undefined || fence.endsWith('.0')) return;
+  const attempts = await ledger.attempts(operationId);
+  const isIntended = attempts.some(
+    ({ ordinal, attempt, generation, executing }) =>
+      executing && fence === `${ordinal}.${attempt}.${generation}`,
+  );
+  if (!isIntended) unintended.push(`${operationId} under ${fence}`);
+}
+
+function actionOf(
+  ledger: Ledger,
+  effect: 'safe' | 'conditional' | 'unsafe',
+  target: Target,
+  spec: OperationSpec,
+): Action {
   const execute: ActionHandlers<Input, Output>['execute'] =
     spec.handlers?.execute ??
     (({ amount }, { operationId }) => Promise.resolve(target.apply(operationId, amount)));
   // Two named parameters: a contract refuses a conditional handler that can't pass the operation id on.
+  const { rollback } = spec.handlers ?? {};
   const handlers: Handlers = {
     ...spec.handlers,
-    execute: async (input, context) => execute(input, context),
+    execute: async (input, context) => {
+      await assertIntended(ledger, context);
+      return execute(input, context);
+    },
+    ...(rollback !== undefined && {
+      rollback: async (input, result, context) => {
+        await assertIntended(ledger, context);
+        return rollback(input, result, context);
+      },
+    }),
   };
-  const undoes = handlers.rollback !== undefined;
+  const undoes = rollback !== undefined;
   const contract = defineAction({
     name: 'transfer',
     version: 1,

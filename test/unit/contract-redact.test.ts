@@ -8,6 +8,7 @@ import {
   redact,
   scrub,
   sensitiveTexts,
+  withoutCredentials,
 } from '../../src/contract/redact.ts';
 import { sensitive, sensitivePatterns } from '../../src/contract/sensitive.ts';
 import type { Json } from '../../src/task/json.ts';
@@ -182,4 +183,31 @@ describe('differing paths', () => {
       }),
     );
   });
+});
+
+describe('text that somebody else wrote', () => {
+  test.each([
+    ['connect postgres://app:hunter2@db:5432/x failed', 'connect postgres://[redacted]@db:5432/x failed'],
+    ['GET https://tok_9f@api.test/v1?a=1: 500', 'GET https://[redacted]@api.test/v1?a=1: 500'],
+    [
+      'https://api.test/v1?access_token=abc123&page=2 gave 403',
+      'https://api.test/v1?access_token=[redacted]&page=2 gave 403',
+    ],
+    ['sent Authorization: Bearer eyJ.abc', 'sent Authorization: [redacted]'],
+    ['headers {"x-api-key":"k-1","accept":"a"}', 'headers {"x-api-key":"[redacted]","accept":"a"}'],
+    ['refused Bearer eyJhbGciOi.J9', 'refused Bearer [redacted]'],
+    ['client_secret=s3 and password=p4;', 'client_secret=[redacted] and password=[redacted];'],
+    ['a\u001b[31mb\u0000\r\nc\td', 'a [31mb \nc\td'],
+  ])('[S2.10] %j is kept as %j', (text, kept) => {
+    expect(withoutCredentials(text)).toBe(kept);
+    expect(withoutCredentials(kept)).toBe(kept);
+  });
+
+  test.each([
+    'Bearer authentication failed',
+    'no such order: 17',
+    'the key order-1 is spent',
+    'https://api.test/v1?page=2 answered 503',
+    'write to ann@example.com',
+  ])('[S2.10] %j says nothing secret', (text) => expect(withoutCredentials(text)).toBe(text));
 });
