@@ -1,5 +1,5 @@
 /** One request's caller, read off the SDK's context once; the rest of the gateway never sees the SDK's. */
-import { CLIENT_CAPABILITIES_META_KEY } from '@modelcontextprotocol/server';
+import { CLIENT_CAPABILITIES_META_KEY, SdkError, SdkErrorCode } from '@modelcontextprotocol/server';
 import type { ClientCapabilities, McpServer, ServerContext } from '@modelcontextprotocol/server';
 import type { Principal } from '../task/plan.ts';
 import type { Leave } from './places.ts';
@@ -25,8 +25,8 @@ export interface Caller {
   /** Of a call that goes on after a person was asked; verified (M3.1). */
   requestState: RequestState | undefined;
   inputResponses: unknown;
-  /** M5.1: the abort of `signal` means that the caller no longer waits. False on 2025's HTTP without a session, where nothing but a disconnect aborts it, which is no cancel. */
-  abortMeansCancel: boolean;
+  /** M5.1: whether the abort of `signal` for this reason says that the caller no longer waits. */
+  abortMeansCancel(reason: unknown): boolean;
   signal: AbortSignal;
   meta: Readonly<Record<string, unknown>>;
   progressToken: ProgressToken | undefined;
@@ -42,13 +42,19 @@ export function callerOf(context: ServerContext, connection: Connection, mcp: Mc
     canElicit: takesForms(capabilitiesOf(context, connection, mcp)),
     requestState: mcpReq.requestState<RequestState>(),
     inputResponses: mcpReq.inputResponses,
-    abortMeansCancel: !(connection.era === 'legacy' && connection.transport === 'http'),
+    abortMeansCancel: (reason) => !isOldHttp(connection) || !isConnectionEnd(reason),
     signal: mcpReq.signal,
     meta,
     progressToken: mcpReq._meta?.progressToken,
     sendProgress: (params) => mcpReq.notify({ method: 'notifications/progress', params }),
   };
 }
+
+/** There a disconnect or the end of a session aborts too, and neither is a cancel (M5.1). */
+const isOldHttp = ({ era, transport }: Connection): boolean => era === 'legacy' && transport !== 'stdio';
+
+const isConnectionEnd = (reason: unknown): boolean =>
+  reason instanceof SdkError && reason.code === SdkErrorCode.ConnectionClosed;
 
 /** Those of the request itself; on 2025's stdio and in its sessions those of the connection; without a session none are known. */
 function capabilitiesOf(

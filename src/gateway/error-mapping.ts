@@ -226,6 +226,17 @@ export const unknownSession = (): HttpRefusal => ({
   body: jsonRpcError(null, SESSION_NOT_FOUND, 'session_not_found', ERROR_CODES.session_not_found.meaning),
 });
 
+export const idInUse = (id: string | number): HttpRefusal => ({
+  status: 400,
+  headers: {},
+  body: jsonRpcError(
+    id,
+    ProtocolErrorCode.InvalidRequest,
+    'invalid_arguments',
+    'A request with this id is under way in this session.',
+  ),
+});
+
 export const tooManyCalls = ({ code, message, details }: HoldfastError): HttpRefusal => ({
   status: 429,
   headers: { 'retry-after': String(Math.max(1, Math.ceil(Number(details.retryAfterMs) / 1_000))) },

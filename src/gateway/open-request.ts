@@ -112,7 +112,8 @@ class RunningRequest implements OpenRequest {
   }
 
   readonly #onLeave = (): void => {
-    this.#happens({ kind: 'leaving', isCancel: this.caller.abortMeansCancel });
+    const { signal } = this.caller;
+    this.#happens({ kind: 'leaving', isCancel: this.caller.abortMeansCancel(signal.reason) });
   };
 
   readonly #onShutdown = (): void => {

@@ -18,6 +18,7 @@ describe('the races about one request', () => {
   it('are won by whoever is first, by the signal of each transport alone [M5.1] [M5.2] [M4.1]', () => {
     expect(ends('cancel wins')).toEqual({
       'stdio, 2026-07-28': ['cancelled', false],
+      'stdio, 2025-11-25': ['cancelled', false],
       'Streamable HTTP, 2025-11-25, in a session': ['cancelled', false],
     });
     expect(ends('HTTP stream closed')).toEqual({
@@ -29,9 +30,9 @@ describe('the races about one request', () => {
       ['answered', true],
       ['answered', true],
     ]);
-    expect(Object.values(ends('completion wins'))).toEqual(Array(4).fill(['answered', true]));
+    expect(Object.values(ends('completion wins'))).toEqual(Array(5).fill(['answered', true]));
     expect(Object.values(ends('progress, then the maximum timeout'))).toEqual(
-      Array(4).fill(['answered, after the maximum timeout', true]),
+      Array(5).fill(['answered, after the maximum timeout', true]),
     );
   });
 

@@ -3,6 +3,13 @@ import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import type { Gateway } from '../../src/gateway/index.ts';
 import { deferred } from '../support/deferred.ts';
+import {
+  beginSession,
+  OLD_PROTOCOL,
+  oldHeaders,
+  oldInitialize,
+  oldInitialized,
+} from '../support/legacy-session.ts';
 import { PROTOCOL, rawHeaders, rawMessage } from '../support/mcp-messages.ts';
 import type { RawMessage, RpcResponse } from '../support/mcp-messages.ts';
 
@@ -49,28 +56,43 @@ const cancelledOf = (meta: object | undefined) => ({
   params: { requestId: ID, ...(meta && { _meta: meta }) },
 });
 
-const stdio: Leg = {
-  name: 'stdio, 2026-07-28',
+interface StdioWords {
+  bodyOf(message: RawMessage): object;
+  /** What is said before the call. */
+  opening: readonly object[];
+}
+
+const stdio = (protocol: string, { bodyOf, opening }: StdioWords): Leg => ({
+  name: `stdio, ${protocol}`,
   isHttp: false,
   cancelledBy: 'notification',
-  call(gateway, message) {
+  async call(gateway, message) {
     const stdin = new PassThrough();
     const stdout = new PassThrough();
     gateway.serveMcpStdio({ stdin, stdout });
     const inbox = new Inbox();
-    createInterface({ input: stdout }).on('line', (line) => inbox.take(JSON.parse(line) as RpcResponse));
+    const opened = new Inbox();
+    createInterface({ input: stdout }).on('line', (line) => {
+      const received = JSON.parse(line) as RpcResponse;
+      (received.id === oldInitialize.id ? opened : inbox).take(received);
+    });
     const write = (value: object) => void stdin.write(`${JSON.stringify(value)}\n`);
-    const request = rawMessage({ ...message, id: ID });
+    for (const each of opening) {
+      const answered = opened.next();
+      write(each);
+      if ('id' in each) await answered;
+    }
+    const request = bodyOf(message) as { params: { _meta?: object } };
     write(request);
-    return Promise.resolve({
+    return {
       received: inbox.received,
       next: () => inbox.next(),
       closeStream: () => void stdin.end(),
       notifyCancelled: () => Promise.resolve(write(cancelledOf(request.params._meta))),
       close: () => void stdin.end(),
-    });
+    };
   },
-};
+});
 
 interface HttpWords {
   headersOf: typeof rawHeaders;
@@ -127,13 +149,8 @@ const MODERN: HttpWords = {
   bodyOf: (message) => rawMessage({ ...message, id: ID }),
 };
 
-const OLD = '2025-11-25';
 const LEGACY: HttpWords = {
-  headersOf: () => ({
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    'mcp-protocol-version': OLD,
-  }),
+  headersOf: () => ({ ...oldHeaders }),
   bodyOf: ({ method, params, meta }) => ({
     jsonrpc: '2.0',
     id: ID,
@@ -142,32 +159,16 @@ const LEGACY: HttpWords = {
   }),
 };
 
-async function beginSession(url: string): Promise<Record<string, string>> {
-  const send = (body: object, session: Record<string, string> = {}) =>
-    fetch(url, {
-      method: 'POST',
-      headers: { ...LEGACY.headersOf({ method: '' }), ...session },
-      body: JSON.stringify({ jsonrpc: '2.0', ...body }),
-    });
-  const params = { protocolVersion: OLD, capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
-  const opened = await send({ id: 0, method: 'initialize', params });
-  await opened.text();
-  const id = opened.headers.get('mcp-session-id');
-  if (id === null) throw new Error('initialize opens a session');
-  const session = { 'mcp-session-id': id };
-  await (await send({ method: 'notifications/initialized' }, session)).text();
-  return session;
-}
-
 export const LEGS: readonly Leg[] = [
-  stdio,
+  stdio(PROTOCOL, { ...MODERN, opening: [] }),
+  stdio(OLD_PROTOCOL, { ...LEGACY, opening: [oldInitialize, oldInitialized] }),
   http({ name: `Streamable HTTP, ${PROTOCOL}`, cancelledBy: 'closed stream' }, MODERN),
   http(
-    { name: `Streamable HTTP, ${OLD}, in a session`, cancelledBy: 'notification' },
+    { name: `Streamable HTTP, ${OLD_PROTOCOL}, in a session`, cancelledBy: 'notification' },
     {
       ...LEGACY,
       begin: beginSession,
     },
   ),
-  http({ name: `Streamable HTTP, ${OLD}, without one`, cancelledBy: 'nothing' }, LEGACY),
+  http({ name: `Streamable HTTP, ${OLD_PROTOCOL}, without one`, cancelledBy: 'nothing' }, LEGACY),
 ];

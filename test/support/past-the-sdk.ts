@@ -13,7 +13,7 @@ export const callerWith = (change: Partial<Caller> = {}): Caller => ({
   canElicit: false,
   requestState: undefined,
   inputResponses: undefined,
-  abortMeansCancel: true,
+  abortMeansCancel: () => true,
   signal: new AbortController().signal,
   meta: {},
   progressToken: undefined,

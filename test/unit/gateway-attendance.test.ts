@@ -115,7 +115,7 @@ describe('a task that its caller cancelled the request of', () => {
   it.each([
     ['that has a key', { meta: { 'holdfast/idempotencyKey': 'k' } }, abandonable],
     ['of a tool that says nothing of it', {}, toolOf(transfer)],
-    ['left by a disconnect that is no cancel', { abortMeansCancel: false }, abandonable],
+    ['left by a disconnect that is no cancel', { abortMeansCancel: () => false }, abandonable],
   ] as [string, Partial<Caller>, ToolSpec][])('%s goes on [M5.3] [M5.1]', async (_which, change, tool) => {
     const client = drivenClient();
     const { call, pass, clock } = gatewayOver(client);

@@ -3,6 +3,7 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createSessions, isLegacyInitialize, isModern } from '../../src/gateway/http/sessions.ts';
 import type { Session, Sessions } from '../../src/gateway/http/sessions.ts';
+import type { Json } from '../../src/task/json.ts';
 import type { Principal } from '../../src/task/plan.ts';
 import { deferred } from '../support/deferred.ts';
 import { LOCAL } from '../support/driven-gateway.ts';
@@ -41,8 +42,10 @@ function setUp(legacySessionsMax = 2): void {
 }
 afterEach(() => sessions.close());
 
+const post = (session: Session, message: object, id?: string): Promise<Response> =>
+  session.during('call', (face) => face.fetch(request(message, id), { parsedBody: message as Json }));
 const initialize = async (session: Session, message: object = INITIALIZE): Promise<string> => {
-  const response = await session.during('call', () => session.face.fetch(request(message)));
+  const response = await post(session, message);
   return response.headers.get('mcp-session-id') ?? '';
 };
 async function opened(principal: Principal = LOCAL): Promise<string> {
@@ -69,9 +72,9 @@ describe('a session', () => {
   it('serves its own requests until its client deletes it [M7.1]', async () => {
     setUp();
     const id = await opened();
-    const session = sessions.find(id, LOCAL);
-    expect((await session?.face.fetch(request(LIST, id)))?.status).toBe(200);
-    await session?.during('stream', () => session.face.fetch(request({}, id, 'DELETE')));
+    const session = sessions.find(id, LOCAL) as Session;
+    expect((await post(session, LIST, id)).status).toBe(200);
+    await session.during('stream', (face) => face.fetch(request({}, id, 'DELETE')));
     expect([isKnown(id), sessions.size, clock.pending]).toEqual([false, 0, 0]);
   });
 
@@ -86,8 +89,7 @@ describe('a session', () => {
     setUp();
     const id = await opened();
     clock.pass(IDLE_MS - 1);
-    const session = sessions.find(id, LOCAL);
-    await session?.during('call', () => session.face.fetch(request(LIST, id)));
+    await post(sessions.find(id, LOCAL) as Session, LIST, id);
     clock.pass(IDLE_MS - 1);
     expect(isKnown(id)).toBe(true);
     clock.pass(1);
@@ -115,8 +117,7 @@ describe('one session more than a principal may have', () => {
     const [first, second] = [await opened(), await opened()];
     const gate = deferred();
     const stream = sessions.find(second, LOCAL)?.during('stream', () => gate.promise);
-    const session = sessions.find(first, LOCAL);
-    await session?.during('call', () => session.face.fetch(request(LIST, first)));
+    await post(sessions.find(first, LOCAL) as Session, LIST, first);
     const third = await opened();
     expect([first, second, third].map((id) => isKnown(id))).toEqual([true, false, true]);
     expect(isKnown(others, { ...LOCAL, subject: 'eve' })).toBe(true);

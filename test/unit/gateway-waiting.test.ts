@@ -107,7 +107,7 @@ describe('a blocking call', () => {
   it.each([
     ['of its own is cancelled', {}, {}, 1],
     ['under a key is not: it may be another’s too', { meta: { 'holdfast/idempotencyKey': 'k' } }, {}, 0],
-    ['on legacy HTTP is not: there a disconnect is no cancel', { abortMeansCancel: false }, {}, 0],
+    ['on legacy HTTP is not: there a disconnect is no cancel', { abortMeansCancel: () => false }, {}, 0],
     ['cut by our own shutdown is not', {}, { shutdown: true }, 0],
   ])(
     'that is safe and %s when its caller leaves [M5.3] [M5.1] [M5.4]',

@@ -40,6 +40,8 @@ class Flow {
   readonly #source: ReadableStreamDefaultReader<Uint8Array>;
   readonly #outgoing: ServerResponse;
   readonly #queue: FrameQueue<SseFrame>;
+  /** Null once `body` has ended. Whoever reads it waits until then, whether the connection stands or not. */
+  #open: ReadableStreamDefaultController<Uint8Array> | null = null;
   /** `ended`: nothing more comes. `cutting`: the same, and then the connection is cut. */
   #state: 'open' | 'ended' | 'cutting' | 'gone' = 'open';
   /** Gives the reader, which waits, what there is. */
@@ -55,8 +57,14 @@ class Flow {
     this.#queue.push(new SseFrame(OPENING));
     this.body = new ReadableStream(
       {
+        start: (controller) => {
+          this.#open = controller;
+        },
         pull: (controller) => this.#pull(controller),
-        cancel: (reason) => this.#leave(reason),
+        cancel: (reason) => {
+          this.#open = null;
+          this.#leave(reason);
+        },
       },
       { highWaterMark: 0 },
     );
@@ -77,7 +85,7 @@ class Flow {
           const { frame, dropped } = taken;
           controller.enqueue(dropped === null ? frame.chunk : frame.marked(dropped));
         } else if (this.#state === 'cutting') this.#outgoing.destroy();
-        else if (this.#state === 'ended') controller.close();
+        else if (this.#state === 'ended') this.#endBody();
         this.#watch();
         resolve();
       };
@@ -145,5 +153,11 @@ class Flow {
     this.#deliver = null;
     this.#queue.clear();
     this.#source.cancel(reason).catch(() => undefined);
+    this.#endBody();
+  }
+
+  #endBody(): void {
+    this.#open?.close();
+    this.#open = null;
   }
 }

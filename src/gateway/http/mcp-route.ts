@@ -91,7 +91,7 @@ async function serveMcp(
   if (request.method !== 'POST' || !isJsonContentType(contentType)) {
     if (sessionId === null) return serve(mcp.auto);
     const session = mcp.sessions.find(sessionId, principal);
-    return session ? session.during('stream', () => serve(session.face)) : refuse(response, unknownSession());
+    return session ? session.during('stream', (face) => serve(face)) : refuse(response, unknownSession());
   }
   const refused = await visit.arrive(principal);
   if (refused) return refuse(response, refused);
@@ -101,15 +101,15 @@ async function serveMcp(
   const body = await readBody(request, parts.limits);
   switch (body.kind) {
     case 'message': {
-      const tooMany = await visit.begin(principal, body.value);
-      if (tooMany) return refuse(response, tooMany);
       const { value } = body;
       const isSessions = sessionId !== null && !isModern(value);
-      const session = isSessions
-        ? mcp.sessions.find(sessionId, principal)
-        : await openFor(mcp, value, principal);
-      if (session) return session.during('call', () => serve(session.face, value));
+      const known = isSessions ? mcp.sessions.find(sessionId, principal) : null;
+      const tooMany = await visit.begin(principal, value, known ? 'end' : 'response');
+      if (tooMany) return refuse(response, tooMany);
+      if (known) return known.during('call', (face) => serve(face, value)).finally(() => visit.end());
       if (isSessions) return refuse(response, unknownSession());
+      const opened = await openFor(mcp, value, principal);
+      if (opened) return opened.during('call', (face) => serve(face, value));
       const tool = calledTool(value);
       const isStream = (tool !== null && parts.mayBlock(tool)) || opensStream(value);
       return serve(isStream ? mcp.stream : mcp.auto, value);

@@ -9,20 +9,19 @@
  * 2. One that ended, expired or was another gateway's is unknown too; its client then initializes anew.
  * 3. A principal has at most `legacySessionsMax`. One more ends the one that has been idle longest; where calls are
  *    under way in all of them, the newcomer is served without a session.
- * 4. One in which nothing was open for `legacySessionIdleMs` is ended.
+ * 4. One in which nothing was open for `legacySessionIdleMs` is ended. A call is open until it has ended, whether its
+ *    client is still there or not.
  * 5. Ending a session ends waits, never a task (M5.3).
  */
 import { randomBytes } from 'node:crypto';
-import {
-  PROTOCOL_VERSION_META_KEY,
-  WebStandardStreamableHTTPServerTransport,
-} from '@modelcontextprotocol/server';
+import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server';
 import type { AuthInfo, McpServer } from '@modelcontextprotocol/server';
 import { isJsonObject } from '../../task/json.ts';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
 import type { Clock } from '../../contract/clock.ts';
 import type { GatewayLimits } from '../limits.ts';
+import { SessionTransport } from './session-transport.ts';
 
 export interface SessionParts {
   /** A server for one connection of a 2025 client. */
@@ -33,13 +32,15 @@ export interface SessionParts {
 
 /** What serves one HTTP request, as the SDK's own handlers do. */
 export interface SessionFace {
-  fetch(request: Request, options?: { authInfo?: AuthInfo; parsedBody?: unknown }): Promise<Response>;
+  fetch(request: Request, options?: { authInfo?: AuthInfo; parsedBody?: Json }): Promise<Response>;
 }
 
 export interface Session {
-  readonly face: SessionFace;
-  /** Keeps the session open while a request is under way; only calls also keep it from making room for another. */
-  during<T>(kind: 'call' | 'stream', work: () => Promise<T>): Promise<T>;
+  /**
+   * Serves one HTTP request. Settles when both `work` and what came with the request have ended. Until then the session
+   * stays open; calls also keep it from making room for another.
+   */
+  during<T>(kind: 'call' | 'stream', work: (face: SessionFace) => Promise<T>): Promise<T>;
 }
 
 export interface Sessions {
@@ -87,7 +88,6 @@ export function createSessions({ serverFor, limits, clock }: SessionParts): Sess
 class HeldSession implements Session {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly owner: string;
-  readonly face: SessionFace;
   #calls = 0;
   #streams = 0;
   #usedAt: number;
@@ -95,7 +95,7 @@ class HeldSession implements Session {
   readonly #all: Map<string, HeldSession>;
   readonly #clock: Clock;
   readonly #idleMs: number;
-  readonly #transport: WebStandardStreamableHTTPServerTransport;
+  readonly #transport: SessionTransport;
 
   constructor(
     owner: string,
@@ -107,12 +107,10 @@ class HeldSession implements Session {
     this.#clock = clock;
     this.#idleMs = limits.legacySessionIdleMs;
     this.#usedAt = clock.now();
-    const transport = new WebStandardStreamableHTTPServerTransport({
+    this.#transport = new SessionTransport({
       sessionIdGenerator: () => this.id,
       keepAliveMs: limits.keepAliveMs,
     });
-    this.#transport = transport;
-    this.face = { fetch: (request, options) => transport.handleRequest(request, options) };
     all.set(this.id, this);
     this.#expireAfter(this.#idleMs);
   }
@@ -131,11 +129,20 @@ class HeldSession implements Session {
     };
   }
 
-  async during<T>(kind: 'call' | 'stream', work: () => Promise<T>): Promise<T> {
+  async during<T>(kind: 'call' | 'stream', work: (face: SessionFace) => Promise<T>): Promise<T> {
     this.#count(kind, 1);
+    let underWay = Promise.resolve();
+    const face: SessionFace = {
+      fetch: async (request, options) => {
+        const { response, settled } = await this.#transport.exchange(request, options);
+        underWay = settled;
+        return response;
+      },
+    };
     try {
-      return await work();
+      return await work(face);
     } finally {
+      await underWay;
       this.#count(kind, -1);
       if (this.#transport.sessionId === undefined) await this.end(); // its `initialize` was refused
     }

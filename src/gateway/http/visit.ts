@@ -1,6 +1,7 @@
 /**
  * One HTTP request before the limits of its principal (M7.2): counted when it arrives, before its body is read, and among
- * the open calls from its body on until the response ends, however it ends.
+ * the open calls from its body on until the response ends, however it ends; in a session until its calls have, which go on
+ * without their client (M5.1).
  *
  * Open are the requests that a message holds. A notification, or the answer to a question of ours, needs no place: it may
  * be what frees one. A listen has a bound of its own.
@@ -16,16 +17,22 @@ import type { Leave } from '../places.ts';
 
 export class Visit {
   readonly #admission: Admission;
-  #isOver = false;
+  #isClosed = false;
+  #outlivesResponse = false;
   #leave: Leave = () => undefined;
 
   /** To be made before anything is awaited: the client may go at any moment. */
   constructor(admission: Admission, response: ServerResponse) {
     this.#admission = admission;
     response.once('close', () => {
-      this.#isOver = true;
-      this.#leave();
+      this.#isClosed = true;
+      this.#closed();
     });
+  }
+
+  /** Of one that began `until` this. */
+  end(): void {
+    this.#leave();
   }
 
   /** Null when it may go on. */
@@ -34,13 +41,18 @@ export class Visit {
   }
 
   /** The same, once it is known what came. A batch (2025-03-26) is as many calls as it holds. */
-  begin(principal: Principal, body: Json): Promise<HttpRefusal | null> {
+  begin(principal: Principal, body: Json, until: 'response' | 'end'): Promise<HttpRefusal | null> {
     const messages = Array.isArray(body) ? body : [body];
     return refusalOf(async () => {
       if (messages.length > 1) await this.#admission.count(principal, messages.length - 1);
       this.#leave = this.#admission.open(principal, messages.filter(needsPlace).length);
-      if (this.#isOver) this.#leave();
+      this.#outlivesResponse = until === 'end';
+      if (this.#isClosed) this.#closed();
     });
+  }
+
+  #closed(): void {
+    if (!this.#outlivesResponse) this.#leave();
   }
 }
 
