@@ -256,6 +256,18 @@ describe('a frame of an SSE response', () => {
     expect(frameOf(progress(0)).role).toEqual(frameOf(progress(0, 'later')).role);
   });
 
+  it('whose text holds separators that JSON leaves raw is read whole, and marked [M6.1]', () => {
+    const said = 'one\u2028two\u2029data: three';
+    expect(frameOf(progress(0, said)).role).toMatchObject({
+      kind: 'replaceable',
+      subject: expect.any(String),
+    });
+    const text = new TextDecoder().decode(frameOf({ id: 1, result: { said } }).marked(7));
+    expect(text).toBe(
+      `event: message\ndata: ${JSON.stringify({ id: 1, result: { said, _meta: { 'holdfast/refetch': { dropped: 7 } } } })}\n\n`,
+    );
+  });
+
   it.each([': keepalive\n\n', 'data: {"a":1}\n\ndata: {"b":2}\n\n', 'data: {"half', 'id: 1\ndata:\n\n'])(
     'that is no message is taken as it is: %j',
     (text) => {

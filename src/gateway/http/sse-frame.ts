@@ -5,7 +5,8 @@
 import { REFETCH_META } from '../../contract/wire-names.ts';
 import type { Frame, FrameRole } from './frame-queue.ts';
 
-const DATA = /^data: ?(.*)$/gm;
+/** Lines end as SSE says: `.`, `^` and `$` would end one at U+2028 too, which JSON leaves as it is. */
+const DATA = /(?<=^|\n)data: ?([^\r\n]*)/g;
 
 type Part = Readonly<Record<string, unknown>>;
 
