@@ -9,7 +9,7 @@ import canonicalize from 'canonicalize';
 import type { Json, JsonObject } from '../task/json.ts';
 import { HoldfastError } from './error.ts';
 import { LIMITS } from './limits.ts';
-import { childPointer, toldPointer } from './pointer.ts';
+import { pointerOf, toldPointer } from './pointer.ts';
 import { hasLoneSurrogate } from './text.ts';
 
 /** Why one value can't be kept exactly. `path` is a JSON pointer; neither field repeats the value. */
@@ -27,14 +27,17 @@ class Inexact extends Error {
   }
 }
 
-const refuse = (path: string, message: string, expected: string): never => {
-  throw new Inexact({ path: toldPointer(path), message, expected });
+/** The members that lead to a value; a pointer is made of them for what is refused alone, or each member would cost one. */
+type Path = (string | number)[];
+
+const refuse = (path: Path, message: string, expected: string): never => {
+  throw new Inexact({ path: toldPointer(pointerOf(path)), message, expected });
 };
 
 /** The first reason why `value` is no exact JSON, or its detached copy. Never throws, except through a Proxy or getter of a hostile value. */
 export function tryExactJson(value: unknown): { ok: true; value: Json } | { ok: false; issue: InexactValue } {
   try {
-    return { ok: true, value: copy(value, '', []) };
+    return { ok: true, value: copy(value, [], []) };
   } catch (error) {
     if (error instanceof Inexact) return { ok: false, issue: error.value };
     throw error;
@@ -74,7 +77,7 @@ export function inexactArguments(given: InexactValue[]): HoldfastError {
   });
 }
 
-function copy(value: unknown, path: string, ancestors: object[]): Json {
+function copy(value: unknown, path: Path, ancestors: object[]): Json {
   switch (typeof value) {
     case 'boolean':
       return value;
@@ -96,7 +99,7 @@ function copy(value: unknown, path: string, ancestors: object[]): Json {
   }
 }
 
-function copyNumber(value: number, path: string): number {
+function copyNumber(value: number, path: Path): number {
   if (!Number.isFinite(value)) return refuse(path, String(value), 'a finite number');
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
     return refuse(path, 'an integer beyond 2^53', 'a string of digits');
@@ -104,7 +107,7 @@ function copyNumber(value: number, path: string): number {
   return value === 0 ? 0 : value;
 }
 
-function copyContainer(value: object, path: string, ancestors: object[]): Json {
+function copyContainer(value: object, path: Path, ancestors: object[]): Json {
   if (ancestors.includes(value)) return refuse(path, 'a cycle', 'a value that does not contain itself');
   if (ancestors.length >= LIMITS.nestingDepthMax.value) {
     return refuse(path, `nested deeper than ${LIMITS.nestingDepthMax.value} levels`, 'a flatter value');
@@ -117,19 +120,22 @@ function copyContainer(value: object, path: string, ancestors: object[]): Json {
   return result;
 }
 
-function copyArray(value: unknown[], path: string, ancestors: object[]): Json[] {
+function copyArray(value: unknown[], path: Path, ancestors: object[]): Json[] {
   if (Object.getPrototypeOf(value) !== Array.prototype)
     return refuse(path, 'an instance of a class', 'a plain array');
   if (Reflect.ownKeys(value).length > value.length + 1)
     return refuse(path, 'an array with named members', 'a plain array');
   return Array.from({ length: value.length }, (_, index) => {
-    const at = childPointer(path, index);
-    if (!Object.hasOwn(value, index)) return refuse(at, 'a hole in a sparse array', 'a JSON value, or null');
-    return copy(dataOf(value, String(index), at), at, ancestors);
+    path.push(index);
+    if (!Object.hasOwn(value, index))
+      return refuse(path, 'a hole in a sparse array', 'a JSON value, or null');
+    const kept = copy(dataOf(value, String(index), path), path, ancestors);
+    path.pop();
+    return kept;
   });
 }
 
-function copyObject(value: object, path: string, ancestors: object[]): JsonObject {
+function copyObject(value: object, path: Path, ancestors: object[]): JsonObject {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
     return refuse(path, `an instance of ${classOf(value)}`, 'a plain object, or a string');
@@ -137,23 +143,23 @@ function copyObject(value: object, path: string, ancestors: object[]): JsonObjec
   const result: JsonObject = {};
   for (const key of Reflect.ownKeys(value)) {
     if (typeof key === 'symbol') return refuse(path, 'an object with a symbol as key', 'string keys');
-    const at = childPointer(path, key);
     if (hasLoneSurrogate(key)) return refuse(path, 'a key with a lone surrogate', 'well-formed Unicode');
-    const member = dataOf(value, key, at);
-    if (member === undefined) continue;
-    // Defined, not assigned: assigning `__proto__` would set the prototype.
-    Object.defineProperty(result, key, {
-      value: copy(member, at, ancestors),
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
+    path.push(key);
+    const member = dataOf(value, key, path);
+    if (member !== undefined) setOwn(result, key, copy(member, path, ancestors));
+    path.pop();
   }
   return result;
 }
 
+/** Assigning `__proto__` would set the prototype; defining every member would cost several times as much. */
+function setOwn(object: JsonObject, key: string, value: Json): void {
+  if (key !== '__proto__') object[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
 /** The member as data: reading it twice, or through a getter, could give two answers. */
-function dataOf(value: object, key: string, path: string): unknown {
+function dataOf(value: object, key: string, path: Path): unknown {
   const descriptor = Object.getOwnPropertyDescriptor(value, key);
   if (descriptor === undefined || !('value' in descriptor)) return refuse(path, 'a getter', 'a plain value');
   if (!descriptor.enumerable) return refuse(path, 'a hidden property', 'a plain value');

@@ -5,7 +5,7 @@
 import type { Json } from '../task/json.ts';
 import { inexactArguments, tryExactJson } from './canonical.ts';
 import type { InexactValue } from './canonical.ts';
-import { childPointer } from './pointer.ts';
+import { pointerOf } from './pointer.ts';
 
 /**
  * The value of `text`. Throws `invalid_arguments` with the JSON pointer for a number that is an integer beyond 2^53
@@ -30,7 +30,6 @@ export function parseExactJson(text: string): Json {
 
 /** An array or object being read. */
 interface Frame {
-  pointer: string;
   /** Keys seen so far; null in an array. */
   keys: Set<string> | null;
   /** The member being read: its key, or its index. */
@@ -44,10 +43,10 @@ function lostInParsing(text: string): InexactValue | null {
   const frames: Frame[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const frame = frames.at(-1);
-    const here = () => (frame === undefined ? '' : childPointer(frame.pointer, frame.member));
+    const here = () => pointerOf(frames.map(({ member }) => member));
     const char = text.charAt(at);
-    if (char === '{') frames.push({ pointer: here(), keys: new Set(), member: '', expectsKey: true });
-    else if (char === '[') frames.push({ pointer: here(), keys: null, member: 0, expectsKey: false });
+    if (char === '{') frames.push({ keys: new Set(), member: '', expectsKey: true });
+    else if (char === '[') frames.push({ keys: null, member: 0, expectsKey: false });
     else if (char === '}' || char === ']') frames.pop();
     else if (char === ',' && frame !== undefined) nextMember(frame);
     else if (char === '"') {

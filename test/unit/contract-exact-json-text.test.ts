@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { tryExactJson } from '../../src/contract/canonical.ts';
 import { HoldfastError } from '../../src/contract/error.ts';
 import { parseExactJson } from '../../src/contract/exact-json-text.ts';
@@ -13,6 +13,16 @@ function refusal(text: string): unknown {
     return `${error.code} at ${issue?.path}: ${issue?.message}`;
   }
 }
+
+test('a value that is kept costs no pointer for any of its members [S1.4]', () => {
+  const made = vi.spyOn(String.prototype, 'replaceAll'); // as each segment of a pointer is escaped
+  const members = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k~${at}`, [{ a: at }]]));
+  expect(parseExactJson(JSON.stringify({ members }))).toEqual({ members });
+  expect(made.mock.calls.length).toBe(0);
+  expect(refusal('{"a":[{"b~":0},{"b~":1e300}]}')).toMatch(/at \/a\/1\/b~0:/);
+  expect(made.mock.calls.length).toBeGreaterThan(0);
+  made.mockRestore();
+});
 
 describe('exact JSON text', () => {
   test.each([
