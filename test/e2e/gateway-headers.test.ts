@@ -1,5 +1,5 @@
 /** What 2026-07-28 says in HTTP beside the message: arguments mirrored in headers, and the status of a refusal. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { defineAction } from '../../src/contract/define-action.ts';
 import { toolOf } from '../../src/gateway/index.ts';
@@ -32,8 +32,10 @@ const siege = defineAction({
 
 let driven: DrivenGateway;
 let url: string;
+const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
 beforeEach(async () => {
   driven = drivenGateway({
+    log,
     tools: [...drivenTools, ...[route, siege].map(toolOf)],
     limits: { inlineWaitMs: 0 },
   });
@@ -43,8 +45,8 @@ beforeEach(async () => {
 afterEach(() => driven.gateway.close());
 
 describe('an argument with an x-mcp-header', () => {
-  const call = (headers: Record<string, string>) =>
-    post(url, { method: 'tools/call', params: { name: 'route', arguments: { region: 'eu' } } }, { headers });
+  const call = (headers: Record<string, string>, region = 'eu') =>
+    post(url, { method: 'tools/call', params: { name: 'route', arguments: { region } } }, { headers });
 
   it('must be in its header as it is in the body, before anything is started [M1.1]', async () => {
     for (const headers of [{}, { 'mcp-param-region': 'us' }] as Record<string, string>[]) {
@@ -56,6 +58,14 @@ describe('an argument with an x-mcp-header', () => {
     expect((await answerOf(await call({ 'mcp-param-region': 'eu' }))).result).toMatchObject({
       content: [{ type: 'text', text: 'routed' }],
     });
+  });
+
+  it('that differs from its header is in no log, for it may be a secret [S2.10]', async () => {
+    log.warn.mockClear();
+    for (const headers of [{}, { 'mcp-param-region': 'hush-header' }] as Record<string, string>[])
+      expect((await call(headers, 'hush-body')).status).toBe(400);
+    expect(log.warn).toHaveBeenCalledTimes(2);
+    expect(JSON.stringify(log.warn.mock.calls)).not.toContain('hush');
   });
 });
 
