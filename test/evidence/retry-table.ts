@@ -6,6 +6,8 @@ import { handlersPresent } from '../../src/contract/implement-action.ts';
 import type { Action } from '../../src/contract/implement-action.ts';
 import { judge } from '../../src/operation/reconcile.ts';
 import type { Doubt, Verdict } from '../../src/operation/reconcile.ts';
+import type { UpstreamDefinition } from '../../src/contract/upstream-definition.ts';
+import { compileUpstream, quarantineOf } from '../../src/upstream/upstream-actions.ts';
 import { humanDuration } from '../../src/cli/terminal.ts';
 import { table } from './page.ts';
 
@@ -18,18 +20,51 @@ interface Shipped {
 
 /** Of every example; that of the demo has those of the others once more. */
 async function shippedActions(): Promise<Shipped[]> {
-  const files = globSync('examples/*/holdfast.config.ts', { cwd: ROOT }).sort();
+  const files = globSync('examples/{*,upstream/*}/holdfast.config.ts', { cwd: ROOT }).sort();
   const shipped: Shipped[] = [];
   for (const file of files) {
-    const example = file.split('/')[1] ?? '';
+    const example = file.split('/').slice(1, -1).join('/');
     if (example === 'demo') continue;
     const { default: config } = (await import(pathToFileURL(`${ROOT}${file}`).href)) as {
       default: HoldfastConfig;
     };
-    const actions = [...config.actions, ...(config.procedures?.contracts ?? [])];
+    const upstreams = Object.entries(config.upstreams ?? {});
+    const actions = [
+      ...config.actions,
+      ...(config.procedures?.contracts ?? []),
+      ...upstreams.flatMap(([name, definition]) => upstreamActions(name, definition)),
+    ];
     shipped.push(...actions.map((action) => ({ example, action })));
   }
   return shipped;
+}
+
+/** Of the tools that the configuration names; what others the server lists is for it to say. Nothing here calls it. */
+function upstreamActions(name: string, definition: UpstreamDefinition): Action[] {
+  const never = () => Promise.reject(new Error('no server is called for a table'));
+  const source = {
+    name,
+    definition,
+    upstream: { call: never },
+    before: { keep: never, recall: never, forget: never },
+  };
+  const listed = [...namedTools(definition)].map((tool) => ({ name: tool, inputSchema: { type: 'object' } }));
+  const { tools } = compileUpstream(source, listed);
+  return tools.flatMap((tool) => {
+    const defect = quarantineOf(tool);
+    if (defect) throw defect;
+    return tool.action && tool.isOffered && !tool.isDirect ? [tool.action] : [];
+  });
+}
+
+/** Those with an entry, those that only read by name, and those that an entry asks. */
+function namedTools({ tools = {}, safe = [] }: UpstreamDefinition): Set<string> {
+  const asked: string[] = [];
+  JSON.stringify(tools, (key, value: unknown) => {
+    if (key === 'tool' && typeof value === 'string') asked.push(value);
+    return value;
+  });
+  return new Set([...Object.keys(tools), ...safe.filter((pattern) => !pattern.endsWith('*')), ...asked]);
 }
 
 export async function retryTablePage(): Promise<string> {
@@ -56,7 +91,9 @@ ${table(
 )}
 Where there is a look-up the target is asked first, by operationId, and the cell says what each answer leads to. *adopted*: verified and committed,
 nothing is sent. *sent again*: under the same operationId, after the precondition. *a person*: \`needs_attention\`, and somebody is alerted.
-The look-up of a procedure and its rollback are those of its steps. Of the tools that the gateway adds, \`task_get\` and
+The look-up of a procedure and its rollback are those of its steps. Of an upstream server there are the tools that its
+configuration makes tasks of. What is only \`safe\` there is passed through: nothing is recorded, and whoever called calls again. What
+it does not name is \`unsafe\`, with nobody to dedupe and no look-up: after a lost answer, a person. Of the tools that the gateway adds, \`task_get\` and
 \`task_wait\` read (\`safe\`); \`task_cancel\` and \`task_answer\` are published as \`unsafe\`, so that no client repeats them by itself. A second
 cancel finds the first, and of two decisions the first stands.
 `;
