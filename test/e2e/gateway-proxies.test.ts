@@ -4,6 +4,7 @@ import type { GatewayLimits } from '../../src/gateway/index.ts';
 import { bufferingProxy } from '../support/buffering-proxy.ts';
 import { drivenGateway } from '../support/driven-gateway.ts';
 import type { DrivenGateway } from '../support/driven-gateway.ts';
+import { beginSession } from '../support/legacy-session.ts';
 import { messagesOf, post, rawMessage } from '../support/mcp-messages.ts';
 import type { RpcResponse } from '../support/mcp-messages.ts';
 import { hasNginx, startNginx } from '../support/nginx.ts';
@@ -29,6 +30,9 @@ afterEach(async () => {
   await driven.gateway.close();
 });
 
+const inSession = async (init: (headers: Record<string, string>) => RequestInit) =>
+  fetch(`${proxy.url}/mcp`, init(await beginSession(`${proxy.url}/mcp`)));
+
 const CALLS = {
   'a 2026-07-28 call': () => post(`${proxy.url}/mcp`, transfer),
   'a 2025 call': () =>
@@ -43,6 +47,12 @@ const CALLS = {
       headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
       body: JSON.stringify([{ jsonrpc: '2.0', id: 1, ...transfer }]),
     }),
+  'a call in a 2025 session': () =>
+    inSession((headers) => ({
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...transfer }),
+    })),
 };
 
 describe.each([
@@ -67,6 +77,20 @@ describe.each([
       for (let part = await reader.read(); !part.done; part = await reader.read())
         rest += new TextDecoder().decode(part.value);
       expect(rest).toContain('"receipt":"r"');
+    },
+  );
+
+  it.skipIf(!isThere)(
+    'the stream of a 2025 session outlives the idle limit, though it has nothing to say [M6.2] [case 32]',
+    async () => {
+      await serve(start, { keepAliveMs: KEEP_ALIVE_MS });
+      const response = await inSession((headers) => ({ method: 'GET', headers }));
+      const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+      const read = async () => new TextDecoder().decode((await reader.read()).value);
+      expect(await read()).toMatch(/^: open/);
+      for (let comments = 0; comments < (3 * IDLE_MS) / KEEP_ALIVE_MS; comments += 1)
+        expect(await read()).toMatch(/^: keepalive/);
+      await reader.cancel();
     },
   );
 
