@@ -12,6 +12,7 @@ import { stored } from './row.ts';
 import type { OperationTable, Schema } from './schema.ts';
 import type { Queries } from './store.ts';
 import type { Held, Unit } from './unit.ts';
+import { forgetBefore } from './upstream-memory.ts';
 
 /** States in which an attempt has something to do. */
 const CLAIMABLE: readonly RowState[] = ['reserved', 'released', 'in_flight', 'applied'];
@@ -48,17 +49,19 @@ export async function claim(unit: Unit, request: ClaimRequest): Promise<ClaimAns
   const leaseFence = await overtakenBy(unit.tx, request.lease);
   if (leaseFence !== null)
     return { kind: 'stale', rowAttempt: record.attempt, superseded: false, leaseFence };
-  return grant(unit, held, request);
+  const isIntent = request.executing && NOTHING_IN_DOUBT.includes(record.state);
+  // Were it kept, a crash before the next reading would make it pass for what was there before this execution.
+  if (isIntent && record.executions > 0) await forgetBefore(unit.tx, request.operationId);
+  return grant(unit, held, request, isIntent);
 }
 
 /**
  * The intent rides in the claim where nothing is in doubt. Where something is, the claim is taken to reconcile, and the
  * earlier execution's deadline is kept: `intend` must precede another execution (S2.4).
  */
-function grant(unit: Unit, held: Held, request: ClaimRequest): ClaimAnswer {
+function grant(unit: Unit, held: Held, request: ClaimRequest, isIntent: boolean): ClaimAnswer {
   const before = held.row;
   const { record, now } = held;
-  const isIntent = request.executing && NOTHING_IN_DOUBT.includes(record.state);
   const claimedUntil = now + request.claimMs;
   const { edited = null, lease } = request;
   loseAttempt(unit, record, now);

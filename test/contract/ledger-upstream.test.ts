@@ -39,6 +39,20 @@ describe.each(fixture.STORES)('upstream servers on %s', (kind) => {
     expect(await ledger.keepBefore('op_1', 'acme', later)).toEqual(later);
   });
 
+  test('[M8.1] [S2.3] a claim to send anew, nothing having been sent, forgets what was read the time before; one to reconcile keeps it', async () => {
+    const { ledger } = place;
+    const work = await fixture.reserved(ledger);
+    const claim = await fixture.claimed(ledger, work, 1);
+    await ledger.keepBefore(work.operationId, 'acme', { old: { text: 'this morning' } });
+    await ledger.release(claim, fixture.NOT_SENT);
+    expect(await ledger.recallBefore(work.operationId)).not.toBeNull();
+    await fixture.claimed(ledger, work, 2);
+    expect(await ledger.recallBefore(work.operationId)).toBeNull();
+    await ledger.keepBefore(work.operationId, 'acme', { old: { text: 'now' } });
+    await fixture.claimed(ledger, work, 3);
+    expect(await ledger.recallBefore(work.operationId)).toEqual({ old: { text: 'now' } });
+  });
+
   test('[M8.1] [S1.6] a key that is used again, nothing having been sent, forgets what was read the time before', async () => {
     const { ledger } = place;
     const request = fixture.reservation(fixture.freshKey());
