@@ -80,6 +80,8 @@ export type LeaseVerdict =
 
 /** Beyond it a request is not taken, and its task asks again. They cross continue-as-new in one payload. */
 export const LEASE_WAITERS_MAX = 5_000;
+/** Of the waiters' names together: what a payload takes, three bytes each and with what stands around them. */
+export const LEASE_WAITERS_CHARS_MAX = 500_000;
 
 export const freeLease = (): LeaseState => ({ v: 1, fence: 0, holder: null, queue: [] });
 
@@ -125,7 +127,12 @@ function afterAcquire(
   const known = queue[place];
   if (known !== undefined)
     return number > known.request ? { ...state, queue: queue.with(place, waiter) } : state;
-  return queue.length < LEASE_WAITERS_MAX ? { ...state, queue: [...queue, waiter] } : state;
+  return isFull(queue) ? state : { ...state, queue: [...queue, waiter] };
+}
+
+function isFull(queue: readonly Waiter[]): boolean {
+  const chars = queue.reduce((sum, { taskId, step = '' }) => sum + taskId.length + step.length, 0);
+  return queue.length >= LEASE_WAITERS_MAX || chars >= LEASE_WAITERS_CHARS_MAX;
 }
 
 /** It keeps its turn: under the same fence where it renews, else under a new one, which an attempt of its own may be too late for. */

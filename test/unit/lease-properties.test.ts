@@ -256,4 +256,12 @@ describe('the lease on one resource', () => {
     };
     expect(reduceLease(full, acquire('late', 1, 1)).queue).toHaveLength(LEASE_WAITERS_MAX);
   });
+
+  test('however long the names, the queue fits in one payload [S3.6][S8.2]', () => {
+    let state = freeLease();
+    for (let n = 0; n < 700; n += 1)
+      state = reduceLease(state, acquire(`${n}`.padEnd(1_000, '\u20ac'), 1, 1));
+    expect(state.queue.length).toBeGreaterThan(100);
+    expect(Buffer.byteLength(JSON.stringify(state))).toBeLessThan(2 * 1024 * 1024);
+  });
 });
