@@ -142,6 +142,8 @@ test('[M8.1] a tool that answers and does nothing does not end as done, and a pe
   const { value } = await call('add_lying', { key: 'lied', amount: 7 }, '--key', 'k3', '--wait');
   expect(value).toMatchObject({ status: 'failed', effect: 'none', cause: 'verify_failed' });
   expect(count('lied')).toBe(0);
+  const { alerts } = await shown(value.taskId);
+  expect(alerts).toContainEqual(expect.objectContaining({ type: 'verify_failed' }));
 });
 
 test('[M8.1] [S2.6] a tool that does more than it says is found out when read back: undone to what was before, and a person is told', async () => {

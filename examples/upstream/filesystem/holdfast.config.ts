@@ -17,7 +17,7 @@ const NOT_BEGUN = [
 ];
 const wasRefused = (...more: string[]) =>
   [...NOT_BEGUN, ...more].map((words) => `result.text.startsWith('${words}')`).join(' || ');
-/** The server can't delete: what must go is moved here, named by the rollback's own operation. */
+/** The server can't delete: what must go is moved here, named by the operation that is undone. */
 const TRASH = 'undone';
 const toTrash = (path: string) => ({
   steps: [

@@ -15,7 +15,7 @@ const observed =
   'args.observations.all(o, o.contents.all(c, answer.structured.entities.exists(e, e.name == o.entityName && c in e.observations)))';
 const gone = 'answer.structured.entities.size() == 0';
 
-/** One at a time: the server reads its file, changes it and writes it back without a lock, and loses one of two at once. */
+/** One at a time: the server reads its file, changes it and writes it back without a lock, and loses one of two at once. A resource is a tenant's own: give each tenant a file of its own. */
 const resource = "'memory'";
 
 export default defineConfig({
