@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { UpstreamReply } from '../../src/upstream/upstream.ts';
-import { connectionStage, isAlive, SECRET } from '../support/upstream-stage.ts';
+import { connectionStage, isAlive, SECRET, threeCalls } from '../support/upstream-stage.ts';
 import type { ConnectionStage, Transport } from '../support/upstream-stage.ts';
 import { describeUpstream } from '../support/upstream-suite.ts';
 import { rawMessage } from '../support/mcp-messages.ts';
@@ -54,7 +54,7 @@ describe.each(LEGS)('over %s, %s', (transport, era) => {
     leaving.abort('the caller left');
     expect(await left).toMatchObject({ kind: 'in_doubt' });
     const saysWithStream = transport === 'http' && era === 'modern';
-    await first.until('the cancel', () => cancelsOf(first, saysWithStream).length > 0);
+    await threeCalls(() => first.upstream.call({ tool: 'echo', args: {}, signal: NEVER }));
     expect(cancelsOf(first, saysWithStream)).toEqual([callsOf(first, 'hangs')[1]?.message.id]);
     for (const stage of [second, ...(saysWithStream ? [first] : [])])
       expect(cancelsOf(stage, false)).toEqual([]);

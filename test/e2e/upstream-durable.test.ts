@@ -5,7 +5,7 @@ import type { ExecuteContext } from '../../src/contract/handlers.ts';
 import type { Json, JsonObject } from '../../src/task/json.ts';
 import { compileUpstream } from '../../src/upstream/upstream-actions.ts';
 import { BeforeInMemory } from '../support/before-in-memory.ts';
-import { connectionStage } from '../support/upstream-stage.ts';
+import { connectionStage, threeCalls } from '../support/upstream-stage.ts';
 import type { ConnectionStage } from '../support/upstream-stage.ts';
 
 const NEVER = new AbortController().signal;
@@ -84,7 +84,7 @@ describe.each(['stdio', 'http'] as const)('over %s', (transport) => {
     await second.stage.until('the other call', () => callsOf(second).length === 1);
     leaving.abort('cancelled');
     expect(classifyFailure(await left)).toMatchObject({ kind: 'unknown' });
-    await first.stage.until('the cancel', () => cancelsOf(first).length > 0);
+    await threeCalls(() => first.stage.upstream.call({ tool: 'echo', args: {}, signal: NEVER }));
     expect(cancelsOf(first)).toHaveLength(1);
     expect(callsOf(first).map(({ message }) => message.id)).toContain(cancelsOf(first)[0]);
     expect(cancelsOf(second)).toEqual([]);

@@ -1,5 +1,6 @@
 // Real MCP servers that others wrote, behind Holdfast from configuration files alone (examples/upstream). The files and the graph
-// that the servers keep are the oracle; the process in the middle (lying-upstream.ts) loses, kills, holds and lies.
+// that the servers keep are the oracle, and what the press printed and the kiln fired; the process in the middle
+// (lying-upstream.ts) loses, kills, holds and lies.
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,9 @@ import { LyingControl } from '../support/lying-upstream-control.ts';
 import type { LyingFault } from '../support/lying-upstream-control.ts';
 import { listedTools } from '../support/listed-tools.ts';
 import { entryOf } from '../support/upstream-real-packages.ts';
+import { HttpServerProcess } from '../support/upstream-real-processes.ts';
+import type { TaskClientUnderTest } from '../support/task-session.ts';
+import { threeCalls } from '../support/upstream-stage.ts';
 import { UpstreamStage } from '../support/upstream-real-stage.ts';
 
 const CONFIG = fileURLToPath(new URL('../support/upstream-real.config.ts', import.meta.url));
@@ -18,29 +22,44 @@ const CONFIG = fileURLToPath(new URL('../support/upstream-real.config.ts', impor
 let stage: UpstreamStage;
 let root: string;
 let memoryFile: string;
+let press: HttpServerProcess;
+let kiln: HttpServerProcess;
 const lying = {} as Record<'files' | 'memory' | 'everything', LyingControl>;
 
 beforeAll(async () => {
-  stage = await UpstreamStage.open(CONFIG, (folder) => {
+  stage = await UpstreamStage.open(CONFIG, async (folder) => {
     root = join(folder, 'root');
     mkdirSync(root);
     memoryFile = join(folder, 'memory.jsonl');
     for (const name of ['files', 'memory', 'everything'] as const)
       lying[name] = new LyingControl(join(folder, name));
-    return { UPSTREAM_FOLDER: folder, FILES_ROOT: root, MEMORY_FILE_PATH: memoryFile };
+    for (const name of ['press', 'kiln']) mkdirSync(join(folder, name));
+    [press, kiln] = await Promise.all([
+      HttpServerProcess.press(join(folder, 'press')),
+      HttpServerProcess.kiln(join(folder, 'kiln')),
+    ]);
+    await Promise.all([press.start(), kiln.start()]);
+    return {
+      ...{ UPSTREAM_FOLDER: folder, FILES_ROOT: root, MEMORY_FILE_PATH: memoryFile },
+      ...{ PRESS_URL: press.url, KILN_URL: kiln.url },
+    };
   });
+}, 400_000);
+afterAll(async () => {
+  await Promise.all([press.kill(), kiln.kill()]);
+  await stage.close();
 });
-afterAll(async () => stage.close());
 
 const at = (name: string) => join(root, name);
 const read = (name: string) => readFileSync(at(name), 'utf8');
-const graph = (): JsonObject[] =>
-  existsSync(memoryFile)
-    ? readFileSync(memoryFile, 'utf8')
+const linesOf = (file: string): JsonObject[] =>
+  existsSync(file)
+    ? readFileSync(file, 'utf8')
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line) as JsonObject)
     : [];
+const graph = () => linesOf(memoryFile);
 const entities = (name: string) =>
   graph().filter((each) => each['type'] === 'entity' && each['name'] === name);
 const entity = (name: string) => ({ name, entityType: 'service', observations: ['made by a test'] });
@@ -192,6 +211,102 @@ describe('a tool that lies', () => {
   });
 });
 
+describe('a task that the server keeps', () => {
+  const WAIT = { timeout: 60_000, interval: 100 };
+  const printed = (edition: string) =>
+    linesOf(join(stage.folder, 'press', 'printed.jsonl')).filter((line) => line['edition'] === edition);
+  const fired = (batch: string) =>
+    linesOf(join(stage.folder, 'kiln', 'fired.jsonl')).filter((line) => line['batch'] === batch);
+  const copyArrives = (edition: string) =>
+    writeFileSync(join(stage.folder, 'press', 'copy', `${edition}.txt`), `${edition}\n`);
+
+  let person: TaskClientUnderTest;
+  beforeAll(async () => {
+    person = await stage.personClient();
+  });
+  afterAll(() => person.close());
+
+  /** The task of a tool that was called here once, when its server has told of it. */
+  async function watched(tool: string): Promise<string> {
+    const seen = async () => {
+      const [row] = await stage.ledger.list({ tenant: 'local', action: tool, limit: 1 });
+      return row ? ((await stage.ledger.findRemoteTask(row.operationId))?.seen ?? null) : null;
+    };
+    await expect.poll(seen, WAIT).not.toBeNull();
+    return stage.taskOf(tool);
+  }
+
+  /** What a task asks a person for: the key to answer under, and the server's request. */
+  async function question(taskId: string): Promise<[string, JsonObject]> {
+    const open = async () => {
+      const { result } = await person.request('tasks/get', { taskId });
+      return Object.entries((result?.['inputRequests'] ?? {}) as Record<string, JsonObject>);
+    };
+    await expect.poll(open, WAIT).toHaveLength(1);
+    const [asked] = await open();
+    return asked ?? ['', {}];
+  }
+
+  async function answer(taskId: string, key: string, content: JsonObject): Promise<void> {
+    const inputResponses = { [key]: { action: 'accept', content } };
+    const { error } = await person.request('tasks/update', { taskId, inputResponses });
+    expect(error).toBeUndefined();
+  }
+
+  test('asks while its server is killed: answered meanwhile, it goes on, and is fired once [M8.4] [S8.4] [S2.11]', async () => {
+    const args = { batch: 'b-1', glaze: 'ask' };
+    const calling = stage.call('kiln__fire_batch', args, { key: 'b-1' });
+    const taskId = await watched('kiln__fire_batch');
+    const [key, asked] = await question(taskId);
+    expect(asked).toMatchObject({ params: { message: 'Which glaze for b-1?' } });
+    await kiln.kill();
+    await answer(taskId, key, { glaze: 'blue' });
+    await kiln.start();
+    writeFileSync(join(stage.folder, 'kiln', 'ready', 'b-1'), '');
+    const { task, structured } = await calling;
+    expect(task).toMatchObject({ status: 'completed', effect: 'applied', taskId });
+    expect(structured).toMatchObject({ batch: 'b-1', glaze: 'blue' });
+    const again = await stage.call('kiln__fire_batch', args, { key: 'b-1' });
+    expect(again.task).toMatchObject({ replayed: true, taskId });
+    expect(fired('b-1')).toEqual([expect.objectContaining({ glaze: 'blue' })]);
+  }, 240_000);
+
+  test('asks, takes the answer, and is printed once with it [M8.4] [S2.11]', async () => {
+    const calling = stage.call('press__print_with_imprint', { edition: 'monday' }, { key: 'monday' });
+    const taskId = await watched('press__print_with_imprint');
+    const [key, asked] = await question(taskId);
+    expect(asked).toMatchObject({ params: { message: 'Who answers for monday?' } });
+    expect(printed('monday')).toEqual([]);
+    await answer(taskId, key, { name: 'ann' });
+    copyArrives('monday');
+    const { task, structured } = await calling;
+    expect(task).toMatchObject({ status: 'completed', effect: 'applied', taskId });
+    expect(structured).toMatchObject({ edition: 'monday' });
+    expect(printed('monday')).toEqual([expect.objectContaining({ text: 'monday\nV.i.S.d.P. ann\n' })]);
+  });
+
+  test('is done while nobody watches, and forgotten with its server’s process: found by its key, and not sent again [M8.4] [S2.4] [S2.11]', async () => {
+    const calling = stage.call('press__print_edition', { edition: 'tuesday' }, { key: 'tuesday' });
+    const taskId = await watched('press__print_edition');
+    await stage.killWorker();
+    copyArrives('tuesday');
+    await expect.poll(() => printed('tuesday').length, WAIT).toBe(1);
+    await press.kill();
+    await press.start();
+    await stage.startWorker();
+    expect((await calling).task).toMatchObject({ status: 'completed', effect: 'applied', taskId });
+    expect(printed('tuesday')).toHaveLength(1);
+  }, 240_000);
+
+  test('of a read is watched to its end, and its result is the call’s [M8.4]', async () => {
+    const called = counting('everything', 'simulate-research-query');
+    const answer = await stage.call('everything__simulate-research-query', { topic: 'kilns' });
+    expect(answer).toMatchObject({ isError: false, task: { status: 'completed' } });
+    expect(answer.text).toContain('# Research Report: kilns');
+    expect(called()).toBe(1);
+  });
+});
+
 describe('a person is asked', () => {
   test('by what the call says, and nothing happens before [M8.1] [S4.1]', async () => {
     const args = { path: at('service.env'), content: 'PORT=1' };
@@ -304,7 +419,8 @@ test('a cancelled read reaches its own server under the server’s own id [M8.3]
   const before = others();
   abort.abort();
   await expect(calling).rejects.toThrow();
-  await expect.poll(() => cancelled('files'), { timeout: 10_000 }).toContain(id);
+  await threeCalls(() => stage.call('files__list_allowed_directories', {}));
+  expect(cancelled('files')).toContain(id);
   expect(others()).toEqual(before);
   kept.open();
 });

@@ -14,10 +14,14 @@ import { startEmbeddedTemporal } from '../../src/embedded/index.ts';
 import type { JsonObject } from '../../src/task/json.ts';
 import { holdfast, holdfastJson, startHoldfast } from './holdfast-command.ts';
 import type { Place, RunningCommand } from './holdfast-command.ts';
+import { TASKS_CAPABILITIES } from './mcp-clients.ts';
+import { connectTaskClient } from './task-session.ts';
+import type { TaskClientUnderTest } from './task-session.ts';
 
 const KEY_META = 'holdfast/idempotencyKey';
 const TASK_META = 'holdfast/task';
 const PATIENCE_MS = 60_000;
+const WAITS_FOR_SOMEBODY = ['awaiting_approval', 'needs_attention'];
 
 export interface TaskFacts {
   taskId: string;
@@ -61,10 +65,10 @@ export class UpstreamStage {
     this.#stopTemporal = parts.stopTemporal;
   }
 
-  /** `prepare` makes in the folder what the servers want, and says their environment. */
+  /** `prepare` makes in the folder what the servers want, starts those that listen, and says their environment. */
   static async open(
     config: string,
-    prepare: (folder: string) => Record<string, string>,
+    prepare: (folder: string) => Record<string, string> | Promise<Record<string, string>>,
   ): Promise<UpstreamStage> {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-upstream-'));
     mkdirSync(join(folder, 'state'));
@@ -78,7 +82,7 @@ export class UpstreamStage {
         HOLDFAST_DATABASE_URL: `sqlite:${join(folder, 'ledger.db')}`,
         TEMPORAL_ADDRESS: temporal.address,
         TEMPORAL_NAMESPACE: temporal.namespace,
-        ...prepare(folder),
+        ...(await prepare(folder)),
       },
     };
     expect((await holdfast(place, 'migrate')).code).toBe(0);
@@ -99,11 +103,17 @@ export class UpstreamStage {
     });
   }
 
+  /** A client that declared Tasks and takes forms: it is asked what a remote task asks for. Whoever opens it closes it. */
+  personClient(): Promise<TaskClientUnderTest> {
+    const place = { transport: 'http', url: `${this.#gateway.url}/mcp` } as const;
+    return connectTaskClient(place, { ...TASKS_CAPABILITIES, elicitation: { form: {} } });
+  }
+
   async tool(name: string): Promise<Tool | undefined> {
     return (await this.client.listTools()).tools.find((tool) => tool.name === name);
   }
 
-  /** Blocks until the call has ended, or is known to wait for somebody. */
+  /** Blocks until the call has ended, or is known to wait for somebody; longer than the gateway itself, where that takes longer. */
   async call(
     name: string,
     args: JsonObject,
@@ -111,11 +121,13 @@ export class UpstreamStage {
   ): Promise<CallAnswer> {
     const params = { name, arguments: args, ...(key !== undefined && { _meta: { [KEY_META]: key } }) };
     const answer = await this.client.callTool(params, { timeout: PATIENCE_MS, ...(signal && { signal }) });
+    const task: Partial<TaskFacts> = answer._meta?.[TASK_META] ?? {};
+    const structured = answer.structuredContent as JsonObject | undefined;
+    if (structured?.['done'] === false && !WAITS_FOR_SOMEBODY.includes(task.status ?? ''))
+      return this.call('task_wait', { taskId: task.taskId ?? '' }, { ...(signal && { signal }) });
     return {
-      task: answer._meta?.[TASK_META] ?? {},
+      ...{ task, structured, isError: answer.isError === true },
       text: answer.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'),
-      structured: answer.structuredContent as JsonObject | undefined,
-      isError: answer.isError === true,
     };
   }
 
