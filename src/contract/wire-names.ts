@@ -7,6 +7,8 @@ export const KEY_ARGUMENT = 'idempotencyKey';
 export const KEY_META = 'holdfast/idempotencyKey';
 /** `_meta` of a published tool: its effect class. */
 export const EFFECT_META = 'holdfast/effect';
+/** `_meta` of a published tool: its own argument for a key, which is the call's key where no other is given. */
+export const OWN_KEY_META = 'holdfast/keyArgument';
 /** M1.5: `_meta` of every result that stands for a task. */
 export const TASK_META = 'holdfast/task';
 /** M6.1: `_meta` (of an error: `data`) once messages of a stream were dropped: `{dropped: count so far}`. */

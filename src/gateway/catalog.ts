@@ -10,7 +10,7 @@ import { HoldfastError } from '../contract/error.ts';
 import { jsonSchemaCheck } from '../contract/json-schema-check.ts';
 import type { JsonSchemaCheck } from '../contract/json-schema-check.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { EFFECT_META } from '../contract/wire-names.ts';
+import { EFFECT_META, OWN_KEY_META } from '../contract/wire-names.ts';
 import type { JsonObject } from '../task/json.ts';
 import type { ToolSpec } from './tool-spec.ts';
 
@@ -123,7 +123,10 @@ function listedTool(spec: ToolSpec): ListedTool {
       idempotentHint: isSafe,
       openWorldHint: true,
     },
-    _meta: { [EFFECT_META]: spec.effect },
+    _meta: {
+      [EFFECT_META]: spec.effect,
+      ...(spec.keyArgument !== undefined && { [OWN_KEY_META]: spec.keyArgument }),
+    },
   };
 }
 

@@ -277,8 +277,10 @@ function keyOf(
   given: string | undefined,
 ): Pick<ToolCall, 'key' | 'isOwnKey'> {
   if (key === null) return { key: null };
-  const among = args[key.in === 'argument' ? key.name : KEY_ARGUMENT];
-  const callers = given ?? (typeof among === 'string' ? among : undefined);
+  const names =
+    key.in === 'argument' ? [key.name] : [KEY_ARGUMENT, ...(key.own === undefined ? [] : [key.own])];
+  const among = names.map((name) => args[name]).find((value) => typeof value === 'string' && value !== '');
+  const callers = given ?? (among as string | undefined);
   return callers === undefined ? { key: randomUUID(), isOwnKey: true } : { key: callers };
 }
 

@@ -5,7 +5,7 @@
  * this client's own configuration. Where both speak the stricter class holds. `readOnlyHint`, `idempotentHint` and
  * descriptions never count, and a tool nobody vouches for is `unsafe`.
  */
-import { EFFECT_META } from '../contract/wire-names.ts';
+import { EFFECT_META, OWN_KEY_META } from '../contract/wire-names.ts';
 import type { EffectClass } from '../task/plan.ts';
 
 /** What the program that uses the client knows about a tool of some server. */
@@ -17,8 +17,8 @@ export interface ToolConfiguration {
 
 export interface ToolTerms {
   effect: EffectClass;
-  /** Where the idempotency key goes; null: the tool takes none. */
-  key: { in: 'meta' } | { in: 'argument'; name: string } | null;
+  /** Where the idempotency key goes; null: the tool takes none. `own`: an argument whose value is the key as well. */
+  key: { in: 'meta'; own?: string } | { in: 'argument'; name: string } | null;
 }
 
 /** A tool as `tools/list` shows it. */
@@ -40,7 +40,9 @@ export function toolTerms(
   if (effect === 'safe') return { effect, key: null };
   if (configured?.keyArgument !== undefined)
     return { effect, key: { in: 'argument', name: configured.keyArgument } };
-  return { effect, key: own === undefined ? null : { in: 'meta' } };
+  const argument = published?._meta?.[OWN_KEY_META];
+  const among = typeof argument === 'string' ? { own: argument } : {};
+  return { effect, key: own === undefined ? null : { in: 'meta', ...among } };
 }
 
 const effectOf = (value: unknown): EffectClass | undefined => STRICTNESS.find((each) => each === value);

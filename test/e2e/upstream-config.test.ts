@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { McpClient } from '../../src/mcp-client/index.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { holdfastJson, startHoldfast } from '../support/holdfast-command.ts';
 import type { RunningCommand } from '../support/holdfast-command.ts';
@@ -111,6 +112,11 @@ test('[M8.1] [M1.3] the key that a caller gives the server is its key here: repe
   expect(value).toMatchObject({ replayed: true, result: { structuredContent: { count: 4 } } });
   expect(count('charged')).toBe(8);
   await client.close();
+  const retrying = await McpClient.connect({ server: { url: `${dev.url}/mcp` } });
+  const again = await retrying.call('counter__charge', { key: 'charged', amount: 4, request_id: 'k-1' });
+  await retrying.close();
+  expect(again).toMatchObject({ kind: 'completed', replayed: true });
+  expect(count('charged')).toBe(8);
 });
 
 test('[M8.1] what CEL says a person must approve is executed once when approved, verified, and its own answer passed on', async () => {

@@ -70,6 +70,8 @@ it('a tool’s class is what its contract or the configuration says, the stricte
     effect: 'conditional',
     key: { in: 'meta' },
   });
+  const _meta = { 'holdfast/effect': 'conditional', 'holdfast/keyArgument': 'request_id' };
+  expect(toolTerms({ ...hinted, _meta }, undefined).key).toEqual({ in: 'meta', own: 'request_id' });
   expect(toolTerms(published('SAFE'), undefined).effect).toBe('unsafe');
   expect(toolTerms(published('unsafe'), { effect: 'safe' }).effect).toBe('unsafe');
   expect(toolTerms(published('safe'), { effect: 'unsafe' }).effect).toBe('unsafe');
