@@ -54,6 +54,9 @@ export type ResultAnswer =
   /** Not ended when the deadline came. */
   | { kind: 'open' };
 
+/** So many of an inbox are read and put in order; of more, those started last. */
+export const WAITING_READ_MAX = 10_000;
+
 export interface WaitingTask {
   taskId: string;
   action: string;
@@ -90,7 +93,7 @@ export interface TaskEngine {
     taskId: string,
     decision: DecisionMessage & { decisionId: string },
   ): Promise<DeliveryAnswer<DecisionReply>>;
-  /** Tasks that wait for a person, longest first; from the engine's visibility, at most `limit`. */
+  /** Tasks that wait for a person, the `limit` that wait longest, longest first; of at most `WAITING_READ_MAX` in the engine's visibility. */
   waiting(tenant: string, limit: number): Promise<WaitingTask[]>;
   /**
    * What the task was started with, or what this edit made of it (S4.2), from its history; null when that is gone or of

@@ -208,7 +208,7 @@ export class HoldfastClient implements TaskClient {
   }
 
   async list(principal: Principal, filter: TaskFilter = {}): Promise<TaskAnswer[]> {
-    const found = await listTasks(this.#deps.ledger, principal.tenant, filter);
+    const found = await listTasks(this.#deps, principal.tenant, filter);
     return Promise.all(found.map((facts) => this.#answer(facts)));
   }
 

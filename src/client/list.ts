@@ -1,8 +1,14 @@
-/** The tenant's tasks, newest first, as the ledger has them: no engine, no worker (audit and status survive both). */
-import type { Ledger, OperationRow } from '../ledger/ledger.ts';
-import { factsOfRow } from './task-facts.ts';
-import type { TaskFacts } from './task-facts.ts';
+/**
+ * The tenant's tasks, newest first, as the ledger has them: no worker is asked, and no engine (audit and status survive
+ * both) except for those in need of a person, of whom the rows know only those whose own effect is in doubt.
+ */
+import type { Ledger, OperationRow, RowState } from '../ledger/ledger.ts';
 import { isTerminal } from '../task/outcome.ts';
+import type { ClientDeps } from './client-deps.ts';
+import { WAITING_READ_MAX } from './engine.ts';
+import type { WaitingTask } from './engine.ts';
+import { factsOfRow, openFacts } from './task-facts.ts';
+import type { TaskFacts } from './task-facts.ts';
 
 export interface TaskFilter {
   /** A status of S3.4, or `open`. */
@@ -15,15 +21,64 @@ export interface TaskFilter {
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1_000;
 const PAGE = 200;
-/** A rare status is looked for in this many pages at most. */
+/** A rare status that no state of a row stands for is looked for in this many pages at most. */
 const PAGES_MAX = 25;
+/** The statuses that the ledger can look for itself (`openStatusOf`). */
+const STATE_OF: Partial<Record<string, RowState>> = {
+  proposed: 'reserved',
+  verifying: 'applied',
+  backing_off: 'released',
+  needs_attention: 'attention',
+};
 
+/** Throws `engine_unavailable`, for `needs_attention` alone: half of that list would pass for all of it. */
 export async function listTasks(
-  ledger: Pick<Ledger, 'list'>,
+  { ledger, engine }: Pick<ClientDeps, 'ledger' | 'engine'>,
   tenant: string,
   filter: TaskFilter = {},
 ): Promise<TaskFacts[]> {
   const limit = Math.min(Math.max(1, filter.limit ?? LIMIT_DEFAULT), LIMIT_MAX);
+  const found = await listRows(ledger, tenant, filter, limit);
+  if (filter.status !== 'needs_attention') return found;
+  const known = new Set(found.map(({ taskId }) => taskId));
+  const waiting = (await engine.waiting(tenant, WAITING_READ_MAX)).filter(
+    ({ taskId, action, status }) =>
+      status === 'needs_attention' &&
+      !known.has(taskId) &&
+      (filter.action === undefined || filter.action === action),
+  );
+  const others = await Promise.all(
+    waiting.slice(-limit).map((task) => attentionOf(ledger, tenant, task)), // those that began to wait last
+  );
+  return [...found, ...others.filter((facts) => facts !== null)]
+    .sort((one, other) => other.createdAt - one.createdAt)
+    .slice(0, limit);
+}
+
+/** A halted approval, or a procedure for one of its steps: the row itself is as it was. Null: it ended meanwhile. */
+async function attentionOf(
+  ledger: Pick<Ledger, 'findByTask'>,
+  tenant: string,
+  { taskId, action, waitingSince }: WaitingTask,
+): Promise<TaskFacts | null> {
+  const row = await ledger.findByTask(taskId);
+  if (row === null)
+    return {
+      ...openFacts({ taskId, tenant, action, createdAt: waitingSince }),
+      status: 'needs_attention',
+    };
+  if (row.end !== null) return null;
+  const attentionAbout = row.state === 'reserved' ? 'approval' : row.attentionAbout;
+  return { ...factsOfRow(row, { stale: false }), status: 'needs_attention', attentionAbout };
+}
+
+async function listRows(
+  ledger: Pick<Ledger, 'list'>,
+  tenant: string,
+  filter: TaskFilter,
+  limit: number,
+): Promise<TaskFacts[]> {
+  const state = STATE_OF[filter.status ?? ''];
   const found: TaskFacts[] = [];
   const seen = new Set<string>();
   let before: number | undefined;
@@ -32,6 +87,7 @@ export async function listTasks(
       tenant,
       ...(filter.status !== undefined && { open: !isTerminal(filter.status) }),
       ...(filter.action !== undefined && { action: filter.action }),
+      ...(state !== undefined && { state }),
       limit: filter.status === undefined ? limit : PAGE,
       ...(before !== undefined && { before }),
     });

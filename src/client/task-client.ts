@@ -98,7 +98,7 @@ export interface TaskClient {
   resume(taskId: string, principal: Principal): Promise<MessageAnswer>;
   /** M8.4: answers to what another server asks for, by the keys of `remote.requests`; others are left out. `not_open`: none was open. */
   answer(taskId: string, principal: Principal, answers: JsonObject): Promise<MessageAnswer>;
-  /** Who waits for a person, longest first. */
+  /** Who waits for a person, longest first: the `limit` (default 200) that wait longest, of at most 10,000 that are read. */
   inbox(principal: Principal, options?: { limit?: number }): Promise<InboxEntry[]>;
   /**
    * Calls `listener` when somebody says that the task changed: read it then, and now and then without. Hints may be lost,

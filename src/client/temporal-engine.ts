@@ -45,6 +45,7 @@ import type { PlanEdit } from '../task/plan.ts';
 import type { Plan } from '../task/plan.ts';
 import type { TaskState } from '../task/state.ts';
 import { engineError, isDeadline, isWorkflowClosed } from './engine-error.ts';
+import { WAITING_READ_MAX } from './engine.ts';
 import type {
   DeliveryAnswer,
   EngineRecord,
@@ -250,13 +251,13 @@ export class TemporalEngine implements TaskEngine {
   async waiting(tenant: string, limit: number): Promise<WaitingTask[]> {
     const query = `${tenantClause(tenant)}${WAITING} AND ExecutionStatus = 'Running'`;
     const found: WaitingTask[] = [];
+    // Visibility lists the newest start first: who waits longest is known once all are read.
     const list = async (): Promise<void> => {
-      const pages = this.#temporal.workflow.list({ query, pageSize: Math.min(limit, 1_000) });
-      for await (const execution of pages) {
+      for await (const execution of this.#temporal.workflow.list({ query, pageSize: 1_000 })) {
         // M2.6: whatever the query made of it, nobody is shown what is another tenant's.
         if (execution.typedSearchAttributes.get(TENANT) !== tenant) continue;
         found.push(waitingTask(execution));
-        if (found.length >= limit) return;
+        if (found.length >= WAITING_READ_MAX) return;
       }
     };
     try {
@@ -264,7 +265,7 @@ export class TemporalEngine implements TaskEngine {
     } catch (error) {
       throw engineError(error);
     }
-    return found.sort((one, other) => one.waitingSince - other.waitingSince);
+    return found.sort((one, other) => one.waitingSince - other.waitingSince).slice(0, limit);
   }
 
   async #deliver<Reply>(

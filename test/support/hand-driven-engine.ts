@@ -125,7 +125,9 @@ export class HandDrivenEngine implements TaskEngine {
   async waiting(tenant: string, limit: number): Promise<WaitingTask[]> {
     this.#reach();
     const own = this.waits.filter((wait) => wait.tenant === tenant);
-    return own.slice(0, limit).map(({ tenant: _tenant, ...wait }) => wait);
+    return own
+      .sort((one, other) => one.waitingSince - other.waitingSince)
+      .slice(0, limit).map(({ tenant: _tenant, ...wait }) => wait);
   }
 
   async startedWith(taskId: string): Promise<PlannedStart | null> {

@@ -90,7 +90,7 @@ test('the inbox lists a tenant’s waiting tasks, longest first, and no longer o
     )
     .toEqual(ids.map((id) => [id, 'awaiting_approval']));
   expect(await engine.waiting('other', 10)).toEqual([]);
-  expect(await engine.waiting(tenant, 1)).toHaveLength(1);
+  expect(await engine.waiting(tenant, 1)).toMatchObject([{ taskId: ids[0] }]);
   const by = { tenant, subject: 'bob', roles: [] };
   const reject = { ...decision({ kind: 'reject', by }), decisionId: 'd-1' };
   expect(await engine.decide(ids[0] ?? '', reject)).toMatchObject({
