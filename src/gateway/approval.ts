@@ -10,6 +10,7 @@ import { inputRequired, inputResponse } from '@modelcontextprotocol/server';
 import type { InputRequest } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { ApprovalView, TaskAnswer } from '../client/task-client.ts';
+import { APPROVAL_ACTION } from '../task/approval.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { Principal } from '../task/plan.ts';
 
@@ -63,7 +64,6 @@ export const askableApproval = (answer: TaskAnswer, onlooker: Onlooker): Approva
 
 /** The question under `callId`, for `inputRequests` of a task and of a call alike (S4.7). */
 export function approvalQuestion(answer: TaskAnswer, approval: ApprovalView): InputRequest {
-  const { action } = answer;
   return inputRequired.elicit({
     message: questionText(answer, approval),
     requestedSchema: {
@@ -72,7 +72,7 @@ export function approvalQuestion(answer: TaskAnswer, approval: ApprovalView): In
         decision: {
           type: 'string',
           title: 'Decision',
-          description: `approve: ${action} is carried out with exactly these arguments. reject: it is not, and the task ends.`,
+          description: decisionText(answer, approval),
           enum: ['approve', 'reject'],
         },
         reason: {
@@ -87,15 +87,22 @@ export function approvalQuestion(answer: TaskAnswer, approval: ApprovalView): In
   });
 }
 
+function decisionText({ action: task }: TaskAnswer, { action }: ApprovalView): string {
+  if (action === APPROVAL_ACTION)
+    return `approve: ${task} goes on from here. reject: it does not, unless its code has another way.`;
+  const isNot = action === task ? 'it is not, and the task ends' : `it is not, and ${task} is told`;
+  return `approve: ${action} is carried out with exactly these arguments. reject: ${isNot}.`;
+}
+
 /** What will happen, in lines. */
 export function questionText(answer: TaskAnswer, approval: ApprovalView): string {
-  const { action, taskId } = answer;
-  const { view, expiresAt, quorum, approvedBy } = approval;
+  const { taskId } = answer;
+  const { action, view, expiresAt, quorum, approvedBy } = approval;
   const part = (value: Json | undefined): string => shown(value, taskId);
   return [
-    `${action} waits for a decision (task ${taskId}, approval ${approval.callId}). Nothing was sent yet.`,
+    `${answer.action} waits for a decision (task ${taskId}, approval ${approval.callId}). ${action === answer.action ? 'Nothing' : 'Nothing of this step'} was sent yet.`,
     `Asked by: ${part(view.requester)}`,
-    `Action: ${action}`,
+    `Action: ${action === APPROVAL_ACTION ? 'none; the procedure asks before it goes on' : action}`,
     `Arguments: ${part(view.arguments)}`,
     ...(view.shortened === true ? ['The arguments are too long to be shown whole: parts are left out.'] : []),
     `Precondition as read: ${part(view.precondition)}`,
@@ -106,11 +113,11 @@ export function questionText(answer: TaskAnswer, approval: ApprovalView): string
 }
 
 /** The approval as structured content. */
-export function approvalFacts(answer: TaskAnswer, approval: ApprovalView): JsonObject {
-  const { callId, expiresAt, quorum, approvedBy, roles, view } = approval;
+export function approvalFacts(approval: ApprovalView): JsonObject {
+  const { callId, action, expiresAt, quorum, approvedBy, roles, view } = approval;
   const { requester = null, arguments: args = null, precondition = null, rollback = null } = view;
   return {
-    ...{ callId, action: answer.action, requester, arguments: args, precondition, rollback },
+    ...{ callId, action, requester, arguments: args, precondition, rollback },
     ...(view.shortened === true && { shortened: true }),
     ...{ roles, quorum, approvedBy, openUntil: new Date(expiresAt).toISOString() },
   };

@@ -82,7 +82,7 @@ function approvalResult(answer: TaskAnswer, principal: Principal, remark: string
       failed: false,
       callAgain: false,
       task: taskMeta(answer),
-      ...(open !== null && { approval: approvalFacts(answer, open) }),
+      ...(open !== null && { approval: approvalFacts(open) }),
       next: answerable
         ? { tool: 'task_answer', arguments: { taskId, callId: answerable.callId } }
         : { tool: 'task_get', arguments: { taskId } },

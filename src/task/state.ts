@@ -130,8 +130,8 @@ export interface TaskState {
   lease?: TaskLease;
   /** A procedure's, in the order they began; absent in a task of one action. */
   steps?: StepView[];
-  /** A procedure's approvals that are open beside the one shown; absent where there are none. */
-  otherApprovals?: { approval: OpenApproval; rule: PlanApproval }[];
+  /** A procedure's approvals that are open beside the one shown; absent where there are none. Workers of 1.0 name no action. */
+  otherApprovals?: { approval: OpenApproval; rule: PlanApproval; action?: string }[];
 }
 
 /** A step of a procedure as a person reads it in `task show`. */

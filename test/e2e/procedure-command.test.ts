@@ -66,6 +66,16 @@ it('that asks two things at once is shown with both, and each is decided by its 
     timeout: 30_000,
     interval: 200,
   });
+  const always = await holdfastJson<{ error: { code: string } }>(
+    asBea,
+    ...['task', 'approve', taskId, '--call', 'date#1', '--always'],
+  );
+  expect(always).toMatchObject({ code: 2, value: { error: { code: 'invalid_standing_rule' } } });
+  const listed = await holdfastJson<{ otherApprovals: object[] }[]>(
+    asBea,
+    ...['tasks', '--status', 'input_required', '--action', 'two_words', '--limit', '1'],
+  );
+  expect(listed.value).toMatchObject([{ approval: { callId: 'budget#1' }, otherApprovals: [{}] }]);
   const approved = await holdfast(asBea, 'task', 'approve', taskId, '--call', 'date#1');
   expect(approved).toMatchObject({ code: 0, stdout: expect.stringMatching(/date#1/) as string });
   expect(approved.stdout).not.toMatch(/budget#1/);

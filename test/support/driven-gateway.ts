@@ -103,6 +103,7 @@ export function drivenClient(): HandDrivenTaskClient {
 /** An approval that this connection may answer, by the very principal that asked. */
 export const openApproval = (change: Partial<ApprovalView> = {}): ApprovalView => ({
   callId: 'action#1',
+  action: 'transfer',
   openedAt: 1_800_000_000_000,
   expiresAt: 1_800_086_400_000,
   fingerprint: 'sha256-of-the-call',

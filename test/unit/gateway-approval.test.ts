@@ -2,7 +2,7 @@
 import { isCreateTaskResultV2, isDetailedTaskV2 } from '@modelcontextprotocol/ext-tasks/core/v2';
 import { describe, expect, it } from 'vitest';
 import type { ApprovalView, TaskAnswer } from '../../src/client/task-client.ts';
-import { answerableApproval, personsAnswer, questionText } from '../../src/gateway/approval.ts';
+import { answerableApproval, approvalFacts, approvalQuestion, personsAnswer, questionText } from '../../src/gateway/approval.ts';
 import { createTaskResult, detailedTask } from '../../src/gateway/tasks/wire-task.ts';
 import { toolResult } from '../../src/gateway/tool-result.ts';
 import { LOCAL, openApproval } from '../support/driven-gateway.ts';
@@ -67,6 +67,25 @@ describe('an approval that policy lets this connection answer', () => {
     expect(text).toContain('"kind":"fails","reason":"account is frozen"');
     expect(text).toContain('Rollback: {"kind":"inBand"}');
     expect(text).toContain('Nothing was sent yet');
+  });
+
+  it('names the action that is carried out, of a procedure the step’s; its own question carries out none [S4.1] [S4.7]', () => {
+    const asked = (action: string) => {
+      const answer = waiting({ action }, { action: 'book_trip' });
+      return {
+        text: questionText(answer, openApproval({ action })),
+        facts: approvalFacts(openApproval({ action })),
+        form: JSON.stringify(approvalQuestion(answer, openApproval({ action }))),
+      };
+    };
+    const step = asked('book_hotel');
+    expect(step.text).toMatch(/^book_trip waits .*Nothing of this step was sent yet/);
+    expect(step.text).toContain('\nAction: book_hotel\n');
+    expect(step.facts).toMatchObject({ action: 'book_hotel' });
+    expect(step.form).toContain('book_hotel is carried out with exactly these arguments');
+    const gate = asked('holdfast_approval');
+    expect(gate.text).toContain('Action: none');
+    expect(gate.form).toContain('approve: book_trip goes on from here');
   });
 
   it('is asked in words that no argument can forge or flood [M2.3]', () => {

@@ -115,6 +115,8 @@ it('a rejected step is a failure that the code may go on without [S4.2, S6.3] ap
 it('a step waits for a person, and is performed once as approved [S4.1] approval', async () => {
   const taskId = await stage.start('optional_hotel');
   await until(async () => (await stage.status(taskId)) === 'awaiting_approval');
+  const { action, approval } = await stage.holdfast.client.get(taskId, BOSS);
+  expect([action, approval?.action]).toEqual(['optional_hotel', 'book_expensive']);
   expect(await stage.holdfast.client.decide(taskId, BOSS, { kind: 'approve' })).toMatchObject({
     code: 'approved',
   });
@@ -142,12 +144,13 @@ it('what it asks at once is all shown, each by its own policy, and decided one b
           each.callId,
           (each.view['arguments'] as { view?: object } | undefined)?.view,
           each.mayAnswerOverMcp,
+          each.action,
         ],
     );
   };
   const [budget, date] = [
-    ['budget#1', { asks: 'budget' }, false],
-    ['date#1', { asks: 'date' }, true],
+    ['budget#1', { asks: 'budget' }, false, 'holdfast_approval'],
+    ['date#1', { asks: 'date' }, true, 'holdfast_approval'],
   ];
   await until(async () => (await shown()).length === 2);
   expect(await shown()).toEqual([budget, date]);

@@ -4,6 +4,7 @@ import type { RuleInput } from '../../client/standing-rulebook.ts';
 import type { ApprovalView, DecisionAnswer, DecisionInput, TaskDetail } from '../../client/task-client.ts';
 import type { Duration } from '../../contract/duration.ts';
 import { HoldfastError } from '../../contract/error.ts';
+import { APPROVAL_ACTION } from '../../task/approval.ts';
 import type { StandingRule } from '../../contract/standing-rule.ts';
 import { parseArgs } from '../arguments.ts';
 import { EXIT } from '../exit-code.ts';
@@ -83,7 +84,7 @@ function about(task: TaskDetail, callId: string | undefined): TaskDetail {
 }
 
 /** What `--always` allows, checked before anything is decided. */
-function ruleFrom({ taskId, action, approval }: TaskDetail, given: DecideOptions): RuleInput {
+function ruleFrom({ taskId, approval }: TaskDetail, given: DecideOptions): RuleInput {
   if (approval === null)
     throw new HoldfastError(
       'approval_not_open',
@@ -94,8 +95,13 @@ function ruleFrom({ taskId, action, approval }: TaskDetail, given: DecideOptions
       'invalid_standing_rule',
       'No standing rule answers a challenge: this call is decided each time.',
     );
+  if (approval.action === APPROVAL_ACTION)
+    throw new HoldfastError(
+      'invalid_standing_rule',
+      'No standing rule answers a question of a procedure’s own: this one is decided each time.',
+    );
   return {
-    ...{ action, taskId },
+    ...{ action: approval.action, taskId },
     covers:
       given.when === undefined ? { kind: 'call', fingerprint: approval.fingerprint } : coverageOf(given.when),
     ...(given.for !== undefined && { expiresIn: given.for as Duration }),

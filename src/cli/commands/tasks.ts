@@ -1,6 +1,7 @@
 /** `holdfast tasks` and `holdfast task show|watch|cancel|resolve ID`. */
 import { InvalidArgumentError } from 'commander';
 import { HoldfastError } from '../../contract/error.ts';
+import { WAITING_READ_MAX } from '../../client/engine.ts';
 import type { HoldfastClient } from '../../client/index.ts';
 import type { ResolutionInput } from '../../client/task-client.ts';
 import type { Principal } from '../../task/plan.ts';
@@ -8,6 +9,7 @@ import { parseChoice, parseCount, parseJsonOption } from '../arguments.ts';
 import { EXIT, exitCodeOfStatus } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
 import { addDecisionCommands } from './decisions.ts';
+import { waitingJson, writeWaiting } from '../inbox-lines.ts';
 import type { Report } from '../report.ts';
 import { withSession } from '../session.ts';
 import {
@@ -15,7 +17,6 @@ import {
   detailJson,
   paintStatus,
   writeAnswer,
-  writeWaiting,
   writeTasks,
   writeTimeline,
 } from '../task-lines.ts';
@@ -71,7 +72,10 @@ function addList({ program, run }: CommandSite): void {
             ...(given.status !== undefined && { status: given.status }),
             ...(given.action !== undefined && { action: given.action }),
           });
-          report.answer(tasks.map(answerJson), (terminal) => writeTasks(terminal, tasks, Date.now()));
+          report.answer(tasks.map(answerJson), (terminal) => {
+            writeTasks(terminal, tasks, Date.now());
+            if (tasks.length === limit) terminal.write(`the newest ${limit}; --limit shows more`);
+          });
           return EXIT.done;
         }),
       ),
@@ -86,15 +90,18 @@ async function listWaiting(
   limit: number,
   { status, action }: { status?: string; action?: string },
 ): Promise<number> {
-  const entries = (await client.inbox(principal, { limit })).filter(
+  const entries = (await client.inbox(principal, { limit: WAITING_READ_MAX })).filter(
     (entry) =>
       (action === undefined || entry.action === action) &&
       (status === 'input_required' || entry.status === status),
   );
-  const tasks = await Promise.all(entries.map(({ taskId }) => client.detail(taskId, principal)));
-  report.answer(
-    tasks.map((task) => ({ ...answerJson(task), approval: task.approval })),
-    (terminal) => writeWaiting(terminal, tasks, Date.now()),
+  const waiting = await Promise.all(
+    entries
+      .slice(0, limit)
+      .map(async (entry) => ({ entry, task: await client.get(entry.taskId, principal) })),
+  );
+  report.answer(waiting.map(waitingJson), (terminal) =>
+    writeWaiting(terminal, waiting, entries.length - waiting.length, Date.now()),
   );
   return EXIT.done;
 }
