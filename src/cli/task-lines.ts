@@ -40,10 +40,20 @@ export function answerJson(answer: TaskAnswer): Record<string, unknown> {
   };
 }
 
+/** What people are asked; `otherApprovals` only where a procedure asks several things at once. */
+export const approvalsJson = ({ approval = null, otherApprovals = [] }: TaskAnswer) => ({
+  approval,
+  ...(otherApprovals.length > 0 && { otherApprovals }),
+});
+
 export function detailJson(detail: TaskDetail): Record<string, unknown> {
-  const { events, attempts, steps, approval, alerts, nextEligibleAt, lastFailure } = detail;
+  const { events, attempts, steps, alerts, lateOutcome, nextEligibleAt, lastFailure } = detail;
   const more = steps.length > 0 ? { steps } : {};
-  return { ...answerJson(detail), nextEligibleAt, lastFailure, events, attempts, ...more, approval, alerts };
+  return {
+    ...{ ...answerJson(detail), nextEligibleAt, lastFailure, lateOutcome, events, attempts, ...more },
+    ...approvalsJson(detail),
+    alerts,
+  };
 }
 
 export function paintStatus(terminal: Terminal, status: TaskStatus): string {
@@ -93,36 +103,14 @@ export function writeTasks(terminal: Terminal, tasks: readonly TaskAnswer[], now
   }
 }
 
-/** Who waits for a person: for how long, for whom, until when. */
-export function writeWaiting(terminal: Terminal, tasks: readonly TaskDetail[], now: number): void {
-  if (tasks.length === 0) return terminal.write('nobody waits');
-  const columns = [
-    {
-      title: 'WAITING',
-      cell: (task: TaskDetail) => humanDuration(now - (task.approval?.openedAt ?? task.updatedAt)),
-    },
-    { title: 'ACTION', cell: (task: TaskDetail) => task.action, flexible: true },
-    { title: 'FOR', cell: (task: TaskDetail) => whomFor(task), flexible: true },
-    {
-      title: 'LEFT',
-      cell: (task: TaskDetail) => (task.approval ? humanDuration(task.approval.expiresAt - now) : ''),
-    },
-    { title: 'TASK', cell: (task: TaskDetail) => task.taskId },
-  ];
-  for (const line of tableLines(tasks, columns, terminal.width)) terminal.write(line);
-}
-
-function whomFor({ approval }: TaskDetail): string {
-  if (approval === null) return 'a resolution';
-  return approval.roles.length === 0 ? 'a decision' : approval.roles.join(' or ');
-}
-
 export function writeTimeline(terminal: Terminal, detail: TaskDetail): void {
   writeAnswer(terminal, detail);
   if (detail.nextEligibleAt !== null)
     terminal.write(`  next try at ${new Date(detail.nextEligibleAt).toISOString()}`);
   if (detail.interrupted === true)
     terminal.write(terminal.paint('yellow', '  interrupted: nothing begins until it is resumed'));
+  if (detail.lateOutcome !== null)
+    terminal.write(`  ${terminal.paint('red', 'reported late')}: ${boundedJson(detail.lateOutcome)}`);
   for (const approval of detail.approval === null ? [] : [detail.approval, ...(detail.otherApprovals ?? [])])
     writeApproval(terminal, approval);
   terminal.write('');

@@ -18,7 +18,7 @@ import { approvalView } from './approval-view.ts';
 import { Decisions } from './decisions.ts';
 import { createHints } from './hints.ts';
 import type { Hints } from './hints.ts';
-import { attemptsOfRow, listTasks } from './list.ts';
+import { attemptsOfRow, listTasks, rowInDoubt } from './list.ts';
 import type { TaskFilter } from './list.ts';
 import { Messenger } from './messenger.ts';
 import { Reader } from './reader.ts';
@@ -111,11 +111,12 @@ export class HoldfastClient implements TaskClient {
     const { facts, state, row } = await (awaitsWorker
       ? this.#reader.readAttended(taskId, tenant)
       : this.#reader.read(taskId, tenant, { fresh: true }));
-    const [answer, events, alerts, attempts] = await Promise.all([
+    const [answer, events, alerts, attempts, late] = await Promise.all([
       this.#answer(facts),
       state === null ? null : engine.events(row?.taskId ?? taskId),
       ledger.alerts({ tenant, taskId: row?.taskId ?? taskId }),
       state?.attempts ?? (row === null ? [] : attemptsOfRow(ledger, row)),
+      rowInDoubt(ledger, state, row),
     ]);
     return {
       ...answer,
@@ -125,6 +126,7 @@ export class HoldfastClient implements TaskClient {
       approval: approvalView(state),
       cancelAsked: facts.cancelRequested,
       nextEligibleAt: facts.nextEligibleAt,
+      lateOutcome: late?.lateOutcome ?? null,
       lastFailure: state?.lastFailure ?? row?.failure ?? null,
       alerts,
     };

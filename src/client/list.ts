@@ -4,6 +4,7 @@
  */
 import type { Ledger, OperationRow, RowState } from '../ledger/ledger.ts';
 import { isTerminal } from '../task/outcome.ts';
+import type { TaskState } from '../task/state.ts';
 import type { ClientDeps } from './client-deps.ts';
 import { WAITING_READ_MAX } from './engine.ts';
 import type { WaitingTask } from './engine.ts';
@@ -120,4 +121,14 @@ export async function attemptsOfRow(ledger: Pick<Ledger, 'attempts'>, row: Opera
       outcome,
       failure: null,
     }));
+}
+
+/** Of a procedure the row of the step that needs a person. */
+export async function rowInDoubt(
+  ledger: Pick<Ledger, 'find'>,
+  state: TaskState | null,
+  row: OperationRow | null,
+): Promise<OperationRow | null> {
+  const step = state?.steps?.find(({ status }) => status === 'needs_attention');
+  return step?.operationId == null ? row : ledger.find(step.operationId);
 }

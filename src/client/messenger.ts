@@ -15,7 +15,8 @@ import { taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { DeliveryAnswer } from './engine.ts';
 import type { Reader } from './reader.ts';
-import { checkedResolution } from './resolution.ts';
+import { rowInDoubt } from './list.ts';
+import { checkedResolution, contradicted, isLateApplied } from './resolution.ts';
 import type { MessageAnswer, ResolutionInput } from './task-client.ts';
 import { openStatusOf } from './task-facts.ts';
 
@@ -45,10 +46,18 @@ export class Messenger {
     const row = await this.#reader.ownRow(taskId, principal.tenant);
     // Before the resolution is looked at: what is wrong with it must not tell a foreign task from an unknown one (M2.6).
     if (row === null) await this.#reader.read(taskId, principal.tenant);
+    if (input.as === 'not_applied') await this.#refuseContradicted(taskId, principal.tenant);
     const action = row === null ? undefined : this.#deps.actions.get(row.action);
     const resolution = await checkedResolution(this.#deps.ledger, action, principal, input);
     const send: Send = (id) => this.#deps.engine.resolve(id, resolution);
     return this.#send(taskId, principal.tenant, send, (open) => notInAttention(openStatusOf(open)));
+  }
+
+  /** S2.7: the ledger would refuse it as well, but only once the task has asked it; here whoever says so is told why. */
+  async #refuseContradicted(taskId: string, tenant: string): Promise<void> {
+    const { state, row } = await this.#reader.read(taskId, tenant, { fresh: true });
+    const inDoubt = await rowInDoubt(this.#deps.ledger, state, row);
+    if (inDoubt?.attentionAbout === 'effect' && isLateApplied(inDoubt.lateOutcome)) throw contradicted();
   }
 
   async interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {

@@ -76,6 +76,18 @@ function checkNote(note: unknown): string | undefined {
   throw invalid([{ path: '/note', message: `write text of at most ${NOTE_LENGTH_MAX} characters` }]);
 }
 
+export const isLateApplied = (lateOutcome: Json | null): boolean =>
+  typeof lateOutcome === 'object' && lateOutcome !== null && 'kind' in lateOutcome && lateOutcome.kind === 'applied';
+
+export const contradicted = (): HoldfastError =>
+  invalid([
+    {
+      path: '/as',
+      message:
+        'the attempt itself has reported the effect as applied (`lateOutcome` of the task); say applied, with that result, or abandoned',
+    },
+  ]);
+
 function invalid(issues: JsonObject[]): HoldfastError {
   const list = issues.map(({ path, message }) => `${String(path)}: ${String(message)}`).join('; ');
   return new HoldfastError('invalid_resolution', `The resolution is not valid: ${list}.`, {

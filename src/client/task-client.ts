@@ -58,6 +58,11 @@ export interface TaskDetail extends TaskAnswer {
   approval: ApprovalView | null;
   cancelAsked: boolean;
   nextEligibleAt: number | null;
+  /**
+   * S2.7: what an attempt reported after its claim was lost or a person was asked, as `{kind, …}`, `applied` with its
+   * result as stored; of the step that needs a person, in a procedure. Null where none did.
+   */
+  lateOutcome: Json;
   lastFailure: TaskState['lastFailure'];
   alerts: StoredAlert[];
 }
@@ -146,6 +151,8 @@ export interface ApprovalView extends Pick<
   OpenApproval,
   'callId' | 'openedAt' | 'expiresAt' | 'fingerprint' | 'view' | 'roles' | 'approvedBy'
 > {
+  /** What is carried out: of a procedure the step's action, `holdfast_approval` where its code asks by `p.approve`. */
+  action: string;
   quorum: number;
   requesterMayDecide: boolean;
   mayAnswerOverMcp: boolean;

@@ -2,7 +2,7 @@
 import { taskIdOf } from '../contract/ids.ts';
 import type { Claim } from '../task/claim.ts';
 import type { Json, JsonObject } from '../task/json.ts';
-import type { TaskEnd } from '../task/outcome.ts';
+import type { StoredResult, TaskEnd } from '../task/outcome.ts';
 import { endAttempt, loseAttempt } from './attempt.ts';
 import { isSuperseded } from './claim.ts';
 import type { Alert, OperationRow, RowState, Transitions } from './ledger.ts';
@@ -76,6 +76,9 @@ export async function resolve(unit: Unit, request: Request<'resolve'>): Promise<
     return { kind: 'notInAttention', row: held.row };
   }
   const { resolution, end } = request;
+  const isAboutEffect = record.attention_about === 'effect';
+  if (resolution.as === 'not_applied' && isAboutEffect && hasReportedApplied(record.late_outcome))
+    return { kind: 'contradicted', row: held.row };
   const result = resolution.as === 'applied' ? resolution.result : undefined;
   const said: JsonObject = { as: resolution.as, person: resolution.by, note: resolution.note ?? null };
   const about = record.attention_about;
@@ -218,7 +221,10 @@ export async function recordEnd(unit: Unit, taskId: string, end: TaskEnd): Promi
   }
 }
 
-/** The outcome of an attempt whose claim was taken over: kept, and told if another execution can have had an effect too. */
+/**
+ * The outcome of an attempt whose claim was taken over: kept, and told if another execution can have had an effect too,
+ * or if a person was asked meanwhile. An unsafe effect that a person has just denied is not sent again: it is asked anew.
+ */
 export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert: Alert): Promise<void> {
   const held = await unit.lock(claim.operationId);
   const attempts = await unit.tx.kysely
@@ -228,16 +234,48 @@ export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert:
     .execute();
   const own = attempts.find(({ generation }) => generation === claim.generation);
   if (own?.outcome === 'late' || (!own && held.record.late_outcome === stored(outcome))) return;
+  const { state } = held.record;
+  const isDenied =
+    state === 'released' && held.record.effect === 'unsafe' && kindOf(outcome) === 'applied';
+  const isAskedAnew = isDenied && held.record.task_end === null;
   unit.save(held, {
     by: 'recordLate',
-    to: held.record.state,
-    columns: { late_outcome: stored(outcome) },
+    to: isAskedAnew ? 'attention' : state,
+    columns: { late_outcome: stored(outcome), ...(isAskedAnew && { attention_about: 'effect' as const }) },
     event: 'operation.late_outcome',
-    data: { late: { ordinal: claim.ordinal, attempt: claim.attempt, generation: claim.generation } },
+    data: {
+      late: { ordinal: claim.ordinal, attempt: claim.attempt, generation: claim.generation },
+      outcome: shownLate(outcome),
+    },
   });
   if (own) endAttempt(unit, claim, 'late', held.now);
   const others = attempts.filter(({ generation }) => generation !== claim.generation);
   if (others.some(mayHaveApplied)) unit.alert(alert);
+  else if (isDenied || state === 'attention')
+    unit.alert({ ...alert, type: 'needs_attention', message: AFTER_ALL[kindOf(outcome)] ?? AFTER_ALL.other });
+}
+
+const AFTER_ALL: Record<string, string> & { other: string } = {
+  applied: 'The attempt in doubt has reported after all: the effect took place.',
+  other: 'The attempt in doubt has reported after all: read its outcome before this is resolved.',
+};
+
+const kindOf = (outcome: Json): string =>
+  typeof outcome === 'object' && outcome !== null && 'kind' in outcome ? String(outcome.kind) : 'other';
+
+/** What a handler said of its own effect outweighs what a person was told of it. */
+const hasReportedApplied = (lateOutcome: string | null): boolean =>
+  lateOutcome !== null && kindOf(JSON.parse(lateOutcome) as Json) === 'applied';
+
+/** For the audit: no value, as of every result. */
+function shownLate(outcome: Json): JsonObject {
+  const { result, failure } = outcome as { result?: StoredResult; failure?: Json };
+  const kind = kindOf(outcome);
+  return {
+    kind,
+    ...(kind === 'applied' && result && { result: digestOf(result) }),
+    ...(failure !== undefined && { failure }),
+  };
 }
 
 /** An execution that did not prove that nothing was applied. */

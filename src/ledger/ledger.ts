@@ -211,7 +211,9 @@ export interface Transitions {
     | { kind: 'committed'; row: OperationRow }
     | { kind: 'superseded'; row: OperationRow }
   >;
-  /** A person's answer (S3.5). `applied` → state applied; `not_applied` → released with the fence raised, or `rolled_back` when about a rollback; `abandoned`. */
+  /**
+   * A person's answer (S3.5). `contradicted`: `not_applied` of an effect whose own attempt has reported it as applied (S2.7);
+   * nothing changed. `applied` → state applied; `not_applied` → released with the fence raised, or `rolled_back` when about a rollback; `abandoned`. */
   resolve(request: {
     operationId: string;
     taskId: string;
@@ -220,8 +222,12 @@ export interface Transitions {
     resolution: Resolution;
     end: TaskEnd | null;
     notes: AuditNote[];
-  }): Promise<{ kind: 'written'; row: OperationRow } | { kind: 'notInAttention'; row: OperationRow }>;
-  /** S2.7: a stale attempt's outcome is kept, changes no result, and alerts when another execution took place. */
+  }): Promise<
+    | { kind: 'written'; row: OperationRow }
+    | { kind: 'notInAttention'; row: OperationRow }
+    | { kind: 'contradicted'; row: OperationRow }
+  >;
+  /** S2.7: a stale attempt's outcome is kept, changes no result, and alerts when another execution took place or a person was asked. */
   recordLate(claim: Claim, outcome: Json, alert: Alert): Promise<void>;
   /** S1.5 for a step of a procedure. `superseded`: the procedure's row belongs to another run, or has ended. */
   reserveStep(request: {

@@ -280,7 +280,14 @@ const RULES: readonly Rule[] = [
     from: [...EVERY_STATE],
     to: [...EVERY_STATE],
     guard: 'the same attempt has not reported late before',
-    together: 'audit, attempt, alert if another execution may have had an effect',
+    together: 'audit, attempt, alert if another execution may have had an effect or a person was asked',
+  },
+  {
+    by: 'recordLate',
+    from: ['released'],
+    to: ['attention'],
+    guard: 'an unsafe effect, denied by a person, that its attempt reports as applied; no end yet',
+    together: 'audit, attempt, alert',
   },
 ];
 

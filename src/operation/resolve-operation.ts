@@ -10,7 +10,8 @@ import type { Plan } from '../task/plan.ts';
 
 /**
  * Answers what the task ends with, null when it goes on. Where the row is not in `attention` (this activity ran before)
- * nothing is changed, and the row's recorded end is answered.
+ * nothing is changed, and the row's recorded end is answered. A `not_applied` that the attempt's own report contradicts
+ * changes nothing either: the task goes on, finds its row in `attention`, and asks again.
  */
 export async function resolveOperation(
   { ledger }: { ledger: Pick<Ledger, 'resolve'> },

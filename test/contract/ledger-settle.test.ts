@@ -1,6 +1,7 @@
 // S2.2, S2.5 to S2.7, S2.9: what the holder of a claim reports.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { StoredResult } from '../../src/task/outcome.ts';
+import type { Json } from '../../src/task/json.ts';
+import type { StoredResult, TaskEnd } from '../../src/task/outcome.ts';
 import * as fixture from './ledger-fixture.ts';
 import type { Place } from './ledger-fixture.ts';
 
@@ -218,6 +219,75 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
       'operation.committed',
       'operation.late_outcome',
     ]);
+  });
+
+  describe('the outcome of an attempt in doubt, reported after a person was asked', () => {
+    const LATE = { kind: 'applied', result: fixture.RESULT as unknown as Json } as const;
+    const NOT_APPLIED = { as: 'not_applied', by: 'eve' } as const;
+    async function inAttention() {
+      const { ledger } = place;
+      const work = await fixture.reserved(ledger, { effect: 'unsafe' });
+      const claim = await fixture.claimed(ledger, work);
+      await ledger.raiseAttention(claim, fixture.IN_DOUBT, fixture.alertAbout(work));
+      const late = (outcome: Json) =>
+        ledger.recordLate(claim, outcome, fixture.alertAbout(work, 'possible_duplicate'));
+      const deny = (end: TaskEnd | null = null) =>
+        ledger.resolve({ ...work, attempt: 1, resolution: NOT_APPLIED, end, notes: [] });
+      const alerts = async () =>
+        (await ledger.alerts({ tenant: 'acme', taskId: work.taskId })).map(({ type, message }) => [
+          type,
+          message,
+        ]);
+      return { work, late, deny, alerts };
+    }
+    const TOOK_PLACE = ['needs_attention', expect.stringContaining('the effect took place')];
+    const ASKED = ['needs_attention', 'a person should look'];
+
+    test('[S2.7] [S6.5] alerts, is in the audit without its value, and can not be denied', async () => {
+      const { work, late, deny, alerts } = await inAttention();
+      await late(LATE);
+      await late(LATE);
+      expect(await alerts()).toEqual([TOOK_PLACE, ASKED]);
+      const entry = (await place.ledger.audit(work)).at(-1);
+      expect(entry).toMatchObject({
+        type: 'operation.late_outcome',
+        data: { outcome: { kind: 'applied', result: { kind: 'inline', sha256: expect.any(String) as string } } },
+      });
+      expect(JSON.stringify(entry)).not.toContain('r-1');
+      expect(await deny()).toMatchObject({ kind: 'contradicted', row: { state: 'attention' } });
+      expect(await deny(fixture.CANCELLED)).toMatchObject({ kind: 'contradicted', row: { end: null } });
+      const resolution = { as: 'applied', by: 'eve', result: fixture.RESULT } as const;
+      const applied = await place.ledger.resolve({ ...work, attempt: 1, resolution, end: null, notes: [] });
+      expect(applied).toMatchObject({ kind: 'written', row: { state: 'applied' } });
+    });
+
+    test('[S2.7] of a denied effect that took place, a person is asked again before it is sent again', async () => {
+      const { work, late, deny, alerts } = await inAttention();
+      expect(await deny()).toMatchObject({ kind: 'written', row: { state: 'released' } });
+      await late(LATE);
+      expect(await alerts()).toEqual([TOOK_PLACE, ASKED]);
+      expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
+        ...{ state: 'attention', attentionAbout: 'effect', lateOutcome: LATE },
+      });
+      expect(await place.ledger.claim(fixture.claimRequest(work, 9))).toMatchObject({ kind: 'closed' });
+    });
+
+    test('[S2.7] after the end it changes nothing and is told', async () => {
+      const { work, late, deny, alerts } = await inAttention();
+      await deny(fixture.CANCELLED);
+      await late(LATE);
+      expect(await alerts()).toEqual([TOOK_PLACE, ASKED]);
+      expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
+        ...{ state: 'released', end: fixture.CANCELLED },
+      });
+    });
+
+    test('[S2.7] a failure proves nothing, is told, and may be denied', async () => {
+      const { late, deny, alerts } = await inAttention();
+      await late({ kind: 'failed', failure: fixture.IN_DOUBT as unknown as Json });
+      expect((await alerts()).map(([type]) => type)).toEqual(['needs_attention', 'needs_attention']);
+      expect(await deny()).toMatchObject({ kind: 'written' });
+    });
   });
 
   test('[S2.7] an execution that provably applied nothing makes no duplicate', async () => {

@@ -301,6 +301,17 @@ describe.each(fixture.STORES)('transitions on %s', (kind) => {
     }, 120_000);
   }
 
+  async function deniedThenReported(): Promise<void> {
+    const { ledger } = place;
+    const work = await fixture.reserved(ledger, { effect: 'unsafe' });
+    const claim = await fixture.claimed(ledger, work);
+    await ledger.raiseAttention(claim, fixture.IN_DOUBT, fixture.alertAbout(work));
+    const resolution = { as: 'not_applied', by: 'eve' } as const;
+    await ledger.resolve({ ...work, attempt: 1, resolution, end: null, notes: [] });
+    const late = { kind: 'applied', result: { kind: 'inline', value: 1 } };
+    await ledger.recordLate(claim, late, fixture.alertAbout(work));
+  }
+
   test('[S10.2] when the audit can’t be written, no method changes the row', async () => {
     const drives: [RowState, string][] = [
       ['reserved', 'claim'],
@@ -340,6 +351,7 @@ describe.each(fixture.STORES)('transitions on %s', (kind) => {
   });
 
   test('[S2] every transition of the table was taken, and no other', async () => {
+    await deniedThenReported();
     const entries = (await place.raw(`select data from audit where type like 'operation.%'`)).map(
       ({ data }) => JSON.parse(String(data)) as { by?: string; from?: string; to?: string },
     );

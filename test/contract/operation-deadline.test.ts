@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ActionFailure, notYet, verified } from '../../src/contract/handlers.ts';
+import { resolveOperation } from '../../src/operation/resolve-operation.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { deferred } from '../support/deferred.ts';
 import { Operation, STORES, honestLookup } from '../support/operation-rig.ts';
@@ -120,6 +121,15 @@ describe.each(STORES)('an attempt that does not answer in time, on $kind', ({ op
       state: 'attention',
       lateOutcome: { kind: 'applied', result: { value: { amount: 5 } } },
     });
+    expect([operation.effects, calls()]).toEqual([1, 1]);
+    // Who has not looked says that it was not done: nothing is sent, the task asks again.
+    const { plan, taskId, ordinal } = operation;
+    const denial = { about: 'effect', resolution: { as: 'not_applied', by: 'eve' }, end: null } as const;
+    const attempt = (operation.attempts += 1);
+    const denied = { plan, taskId, ordinal, attempt, ...denial, journal: [] };
+    expect(await resolveOperation({ ledger }, denied)).toEqual({ end: null });
+    operation.attempts += 1;
+    expect(await operation.attempt()).toMatchObject({ kind: 'unknown', attention: true });
     expect([operation.effects, calls()]).toEqual([1, 1]);
   });
 
