@@ -68,9 +68,7 @@ function callOf({ approval, entry }: Row): string {
   if (approval === null) return entry.action;
   const args = approval.view['arguments'] ?? null;
   const isGate = approval.action === APPROVAL_ACTION && typeof args === 'object' && 'view' in (args ?? {});
-  const [name, shown] = isGate
-    ? [entry.action, (args as { view: unknown }).view]
-    : [approval.action, args];
+  const [name, shown] = isGate ? [entry.action, (args as { view: unknown }).view] : [approval.action, args];
   return `${name} ${JSON.stringify(shown)}`;
 }
 

@@ -77,7 +77,10 @@ function checkNote(note: unknown): string | undefined {
 }
 
 export const isLateApplied = (lateOutcome: Json | null): boolean =>
-  typeof lateOutcome === 'object' && lateOutcome !== null && 'kind' in lateOutcome && lateOutcome.kind === 'applied';
+  typeof lateOutcome === 'object' &&
+  lateOutcome !== null &&
+  'kind' in lateOutcome &&
+  lateOutcome.kind === 'applied';
 
 export const contradicted = (): HoldfastError =>
   invalid([

@@ -235,8 +235,7 @@ export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert:
   const own = attempts.find(({ generation }) => generation === claim.generation);
   if (own?.outcome === 'late' || (!own && held.record.late_outcome === stored(outcome))) return;
   const { state } = held.record;
-  const isDenied =
-    state === 'released' && held.record.effect === 'unsafe' && kindOf(outcome) === 'applied';
+  const isDenied = state === 'released' && held.record.effect === 'unsafe' && kindOf(outcome) === 'applied';
   const isAskedAnew = isDenied && held.record.task_end === null;
   unit.save(held, {
     by: 'recordLate',

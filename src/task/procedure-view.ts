@@ -116,7 +116,8 @@ function othersOf(
   const others = open.flatMap((step) => {
     const approval = step === focus ? null : openApproval(step);
     const rule = approvalOf(step.plan);
-    return focus === undefined || approval === null || rule === null ? []
+    return focus === undefined || approval === null || rule === null
+      ? []
       : [{ approval, rule, action: step.action }];
   });
   return others.length > 0 ? { otherApprovals: others } : {};

@@ -251,7 +251,9 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
       const entry = (await place.ledger.audit(work)).at(-1);
       expect(entry).toMatchObject({
         type: 'operation.late_outcome',
-        data: { outcome: { kind: 'applied', result: { kind: 'inline', sha256: expect.any(String) as string } } },
+        data: {
+          outcome: { kind: 'applied', result: { kind: 'inline', sha256: expect.any(String) as string } },
+        },
       });
       expect(JSON.stringify(entry)).not.toContain('r-1');
       expect(await deny()).toMatchObject({ kind: 'contradicted', row: { state: 'attention' } });

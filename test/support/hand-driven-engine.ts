@@ -127,7 +127,8 @@ export class HandDrivenEngine implements TaskEngine {
     const own = this.waits.filter((wait) => wait.tenant === tenant);
     return own
       .sort((one, other) => one.waitingSince - other.waitingSince)
-      .slice(0, limit).map(({ tenant: _tenant, ...wait }) => wait);
+      .slice(0, limit)
+      .map(({ tenant: _tenant, ...wait }) => wait);
   }
 
   async startedWith(taskId: string): Promise<PlannedStart | null> {

@@ -2,7 +2,13 @@
 import { isCreateTaskResultV2, isDetailedTaskV2 } from '@modelcontextprotocol/ext-tasks/core/v2';
 import { describe, expect, it } from 'vitest';
 import type { ApprovalView, TaskAnswer } from '../../src/client/task-client.ts';
-import { answerableApproval, approvalFacts, approvalQuestion, personsAnswer, questionText } from '../../src/gateway/approval.ts';
+import {
+  answerableApproval,
+  approvalFacts,
+  approvalQuestion,
+  personsAnswer,
+  questionText,
+} from '../../src/gateway/approval.ts';
 import { createTaskResult, detailedTask } from '../../src/gateway/tasks/wire-task.ts';
 import { toolResult } from '../../src/gateway/tool-result.ts';
 import { LOCAL, openApproval } from '../support/driven-gateway.ts';
