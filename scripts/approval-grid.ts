@@ -26,6 +26,10 @@ function columns() {
       title: 'EFFECTS',
       cell: ({ effects, effectsExpected }: CellResult) => `${effects} of ${effectsExpected}`,
     },
+    {
+      title: 'CENTS',
+      cell: ({ cents, centsExpected }: CellResult) => `${cents} of ${centsExpected}`,
+    },
     { title: 'SEEN', cell: ({ seen }: CellResult) => seen },
     {
       title: 'EXPECTED',

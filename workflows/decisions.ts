@@ -133,7 +133,7 @@ function conclude(journal: Journal, decision: DecisionMessage, answered: Answere
 }
 
 const DECISION_SHAPE =
-  'A decision is {kind: approve|edit|reject, callId, by: {tenant, subject, roles}, decisionId?, fingerprint?, challengeAnswer?, arguments?, reason?}.';
+  'A decision is {kind: approve|edit|reject, callId, by: {tenant, subject, roles}, decisionId?, fingerprint?, challengeAnswer?, action?, arguments? (of an edit alone), reason?}.';
 
 function refuse(route: DecisionRoute, code: 'invalid_decision' | 'not_open', message: string): DecisionReply {
   route.ignore(code);
@@ -152,10 +152,18 @@ function decisionOf(message: unknown): DecisionMessage | null {
   if (!isName(callId) || who === null || (decisionId !== undefined && !isName(decisionId))) return null;
   const args = kind === 'edit' ? more['arguments'] : undefined;
   if (args !== undefined && !isArguments(args)) return null;
+  const named = [more['action'], more['tool']].filter(isSaid);
+  const isMore = named.length > 0 || (kind !== 'edit' && isSaid(more['arguments']));
+  // Cut down to its kind it would be a yes to what was not meant. Runs that did so go on as they began.
+  const isStrict = isMore && patched('decision-says-more');
+  const [action] = named;
+  if (isStrict && kind !== 'edit' && isSaid(more['arguments'])) return null;
+  if (isStrict && !named.every((name) => isName(name) && name === action)) return null;
   return {
     kind,
     callId,
     by: who,
+    ...(isStrict && isName(action) && { action }),
     ...(decisionId !== undefined && { decisionId }),
     ...(typeof fingerprint === 'string' && { fingerprint: keptText(fingerprint, NAME_CHARS_MAX) }),
     ...(typeof challengeAnswer === 'string' && {
@@ -166,6 +174,8 @@ function decisionOf(message: unknown): DecisionMessage | null {
     ...(channel === 'mcp' && { channel }),
   };
 }
+
+const isSaid = (value: unknown): boolean => value !== undefined && value !== null;
 
 function isArguments(value: unknown): value is JsonObject {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -42,6 +42,7 @@ export class Decisions {
       : this.#reader.readAttended(taskId, tenant));
     const { facts } = reading;
     if (isTerminal(facts.status)) return this.#tooLate(reading, principal, input);
+    if (input.kind !== 'edit' && input.arguments !== undefined) return saysMore(facts.status);
     const { callId = openCallId(reading), decisionId = randomUUID(), ...rest } = input;
     const decision: DecisionMessage & { decisionId: string } = { ...rest, callId, decisionId, by: principal };
     const delivery = await this.#deps.engine.decide(reading.row?.taskId ?? taskId, decision);
@@ -96,6 +97,12 @@ export class Decisions {
     const { state } = await this.#reader.read(taskId, tenant, { fresh: true });
     return state === null ? null : firstAnswer(state, { decisionId });
   }
+}
+
+/** A worker of an earlier release would drop the arguments and do what was asked for at first. */
+function saysMore(status: string): DecisionAnswer {
+  const message = 'Only an edit has `arguments`: to change the call, decide with kind `edit`.';
+  return { accepted: false, code: 'invalid_decision', status, message };
 }
 
 function lateCode(cause: string | null): DecisionCode {

@@ -132,7 +132,9 @@ export interface DecisionInput {
   fingerprint?: string;
   /** S4.6: the phrase, typed back. */
   challengeAnswer?: string;
-  /** With `edit`. */
+  /** The action that is meant; a decision that names another than the call's is refused. */
+  action?: string;
+  /** With `edit`; beside any other kind they are refused (`invalid_decision`), never dropped. */
   arguments?: JsonObject;
   reason?: string;
   channel?: 'direct' | 'mcp';

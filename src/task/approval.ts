@@ -20,6 +20,8 @@ export interface DecisionMessage {
   fingerprint?: string;
   /** S4.6: the phrase, typed back. */
   challengeAnswer?: string;
+  /** The action that is meant; a decision that names another than the call's is refused. At most 255 characters. */
+  action?: string;
   /** With `edit` alone: the new arguments, validated and planned again. */
   arguments?: JsonObject;
   /** Kept in journal and audit. At most 1,000 characters. */

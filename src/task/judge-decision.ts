@@ -161,11 +161,16 @@ function judgeOpen(state: TaskState, open: OpenApproval, decision: DecisionMessa
 /** Who may decide, and about what (S4.5, S4.6, M7.3). */
 function whyNot(state: TaskState, open: OpenApproval, decision: DecisionMessage): Judgement | null {
   const rule = approvalOf(state.plan);
-  const { by } = decision;
+  const { by, action } = decision;
   const requester = state.plan?.principal;
   if (rule === null || requester === undefined) return refused('not_open', 'This call needs no approval.');
   if (decision.fingerprint !== undefined && decision.fingerprint !== open.fingerprint)
     return refused('fingerprint_mismatch', 'The call is not the one that was shown; look at it again.');
+  if (action !== undefined && action !== state.action)
+    return refused(
+      decision.kind === 'edit' ? 'invalid_edit' : 'invalid_decision',
+      `This call is one of ${state.action}; a decision makes it no other.`,
+    );
   if (decision.channel === 'mcp' && !rule.mayAnswerOverMcp)
     return refused('not_allowed', 'Policy lets nobody decide this over the connection that asked for it.');
   if (by.subject === requester.subject && !rule.requesterMayDecide)

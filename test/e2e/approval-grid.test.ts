@@ -7,7 +7,7 @@ import type { CellResult } from '../grid/approval-cells.ts';
 const SCRIPT = join(import.meta.dirname, '../../scripts/approval-grid.ts');
 const FLAGS = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning'];
 
-it('the approval grid is as expected in every cell, effects counted by the target [S4.3] [S4.4] [S4.5] [S4.6] [case 18] [case 19]', () => {
+it('the approval grid is as expected in every cell, effects counted by the target [S4.3] [S4.4] [S4.5] [S4.6] [S4.2] [case 21] [case 18] [case 19]', () => {
   const { status, stdout } = spawnSync(process.execPath, [...FLAGS, SCRIPT, '--json'], { encoding: 'utf8' });
   const cells = JSON.parse(stdout) as CellResult[];
   expect(cells.filter(({ isAsExpected }) => !isAsExpected)).toEqual([]);
@@ -16,6 +16,7 @@ it('the approval grid is as expected in every cell, effects counted by the targe
   for (const played of [
     ...['double approve', 'approve after cancel', 'approve after expiry', 'edit', 'deny, then approve'],
     ...['wrong role', 'wrong challenge three times', 'quorum', 'two replicas'],
+    ...['edit into a stricter rule', 'approve with other arguments', 'edit into another action'],
   ])
     expect(names).toContain(played);
 });

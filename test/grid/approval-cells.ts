@@ -20,6 +20,9 @@ export interface CellResult {
   /** Charges, as the provider counts them. */
   effectsExpected: number;
   effects: number;
+  /** What was charged, so that a call is not taken for another one. */
+  centsExpected: number;
+  cents: number;
   isAsExpected: boolean;
 }
 
@@ -29,6 +32,8 @@ interface Cell {
   policy: 'plain' | 'short' | 'two' | 'final';
   expected: string;
   effects: number;
+  /** Of each effect; default: what was asked for. */
+  cents?: number;
   play: (call: Played) => Promise<string[]>;
 }
 
@@ -38,6 +43,7 @@ const BOB = person('bob', 'chief');
 const CAT = person('cat', 'chief');
 const DAN = person('dan', 'clerk');
 const PATIENCE_MS = 30_000;
+const ASKED_CENTS = 100;
 
 const charge = implementAction(
   defineAction({
@@ -99,6 +105,14 @@ class Played {
     return (await this.holdfast.client.cancel(this.taskId, ANN)).code;
   }
 
+  /** The next approval takes a moment to open. */
+  async opened(callId: string): Promise<string> {
+    for (;;) {
+      const { approval, status } = await this.holdfast.client.detail(this.taskId, ANN);
+      if (approval?.callId === callId) return status;
+    }
+  }
+
   /** A task that was rejected, expired or approved takes a moment to get there. */
   async ended(): Promise<string> {
     for (;;) {
@@ -158,6 +172,7 @@ const CELLS: readonly Cell[] = [
     policy: 'plain',
     expected: `edited, already_decided, ${DONE}`,
     effects: 1,
+    cents: 50,
     play: async (call) => [
       await call.decide(BOB, { kind: 'edit', arguments: { customer: 'plain', amountCents: 50 } }),
       await call.approve(CAT),
@@ -167,11 +182,39 @@ const CELLS: readonly Cell[] = [
   {
     name: 'edit into a stricter rule',
     policy: 'plain',
-    expected: 'edited_needs_approval, already_decided, awaiting_approval',
-    effects: 0,
+    expected: `edited_needs_approval, already_decided, awaiting_approval, approval_recorded, approved, ${DONE}`,
+    effects: 1,
+    cents: 900,
     play: async (call) => [
       await call.decide(BOB, { kind: 'edit', arguments: { customer: 'plain', amountCents: 900 } }),
       await call.approve(CAT),
+      await call.opened('action#2'),
+      await call.approve(CAT, { callId: 'action#2' }),
+      await call.approve(BOB, { callId: 'action#2' }),
+      await call.ended(),
+    ],
+  },
+  {
+    name: 'approve with other arguments',
+    policy: 'plain',
+    expected: 'invalid_decision, awaiting_approval',
+    effects: 0,
+    play: async (call) => [
+      await call.approve(BOB, { arguments: { customer: 'plain', amountCents: 1 } }),
+      (await call.wait()).status,
+    ],
+  },
+  {
+    name: 'edit into another action',
+    policy: 'plain',
+    expected: 'invalid_edit, awaiting_approval',
+    effects: 0,
+    play: async (call) => [
+      await call.decide(BOB, {
+        kind: 'edit',
+        action: 'refund',
+        arguments: { customer: 'plain', amountCents: 50 },
+      }),
       (await call.wait()).status,
     ],
   },
@@ -294,20 +337,25 @@ export class ApprovalGrid {
 
   private async playOne(cell: Cell): Promise<CellResult> {
     const { client } = this.holdfast;
-    const before = this.provider.books().charges;
-    const args = { customer: cell.policy, amountCents: 100 };
+    const before = this.provider.books();
+    const args = { customer: cell.policy, amountCents: ASKED_CENTS };
     const { taskId } = await client.start({ action: 'charge', args, key: cell.name, principal: ANN });
     await client.wait(taskId, ANN, { timeoutMs: PATIENCE_MS });
     const seen = (await cell.play(new Played(this.holdfast, taskId))).join(', ');
-    const effects = this.provider.books().charges - before;
+    const after = this.provider.books();
+    const effects = after.charges - before.charges;
+    const cents = after.chargedCents - before.chargedCents;
     const effectsExpected = cell.effects >= 0 ? cell.effects : await this.effectsOf(taskId);
+    const centsExpected = effectsExpected * (cell.cents ?? ASKED_CENTS);
     return {
       cell: cell.name,
       expected: cell.expected,
       seen,
       effectsExpected,
       effects,
-      isAsExpected: seen === cell.expected && effects === effectsExpected,
+      centsExpected,
+      cents,
+      isAsExpected: seen === cell.expected && effects === effectsExpected && cents === centsExpected,
     };
   }
 

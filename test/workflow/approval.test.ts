@@ -283,6 +283,24 @@ describe('an edit', () => {
     expect(played.scripted.attempts[0]?.input).toEqual({ sku: 'A-1', quantity: 1 });
   });
 
+  test('that names another action, and an approval with arguments of its own, are refused; nothing is done [S4.2][case 21]', async () => {
+    const played = await opened();
+    const foreign = { action: 'wire', code: 'invalid_edit' };
+    const both = { action: 'reserve_inventory', tool: 'wire', code: 'invalid_decision' };
+    for (const { code, ...named } of [foreign, { tool: 'wire', code: 'invalid_edit' }, both])
+      expect(await decide(played.handle, { ...edit, ...named })).toMatchObject({ accepted: false, code });
+    for (const more of [{ arguments: edit.arguments }, { action: 'wire' }, { tool: { name: 'wire' } }]) {
+      await played.handle.signal('approve', { ...decision(), ...more });
+      expect(await decide(played.handle, more as never)).toMatchObject({ code: 'invalid_decision' });
+    }
+    expect(played.scripted.names).not.toContain('planEdit');
+    expect(await stateOf(played.handle)).toMatchObject({ phase: { kind: 'awaiting_approval' } });
+    const own = { action: 'reserve_inventory', tool: null, arguments: null };
+    expect(await decide(played.handle, own as never)).toMatchObject({ code: 'approved' });
+    expect(await endOf(played)).toEqual(DONE);
+    expect(executions(played)).toBe(1);
+  });
+
   test('that others forestall while it is planned changes nothing, neither plan nor arguments [S4.3][S3.2]', async () => {
     const [asked, gate] = [deferred(), deferred()];
     const slow = async () => (asked.resolve(), await gate.promise, replanned(null, false));
