@@ -7,8 +7,15 @@
  */
 import { patched, setHandler } from '@temporalio/workflow';
 import type { PlanEditResult } from '../src/task/activity-api.ts';
-import type { DecisionKind, DecisionMessage, DecisionReply } from '../src/task/approval.ts';
-import { editRefused, edited, eventsAfter, firstAnswer, judgeDecision } from '../src/task/judge-decision.ts';
+import type { DecisionCode, DecisionKind, DecisionMessage, DecisionReply } from '../src/task/approval.ts';
+import {
+  editRefused,
+  edited,
+  eventsAfter,
+  firstAnswer,
+  ignored,
+  judgeDecision,
+} from '../src/task/judge-decision.ts';
 import type { Answered } from '../src/task/judge-decision.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { Principal } from '../src/task/plan.ts';
@@ -31,19 +38,24 @@ const EDITS_UNDER_WAY_MAX = 10;
 export interface DecisionRoute {
   /** Null: nothing of that name is there. */
   taskOf(callId: string): { journal: Journal; run: TaskRun } | null;
-  /** Of a step that has not begun: held or refused; null where none of that name is to come. Absent: nothing is to come. */
-  early?(decision: DecisionMessage): Omit<DecisionReply, 'status'> | null;
+  /** Of a step that was left behind or has not begun; null where there is none of that name. Absent: there is but the one task. */
+  absent?(decision: DecisionMessage): Omit<DecisionReply, 'status'> | null;
   status(): string;
   /** Journals a message that is about nothing that is there. */
-  ignore(code: 'invalid_decision' | 'not_open'): void;
+  ignore(code: DecisionCode, decision: DecisionMessage | null): void;
 }
 
 /** For a task of its own. */
 export function ignoreOf(journal: Journal): DecisionRoute['ignore'] {
-  return (code) => {
-    if (journal.state.phase.kind !== 'ended')
-      journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
+  return (code, decision) => {
+    if (journal.state.phase.kind !== 'ended') journal.append(ignoredAs(code, decision));
   };
+}
+
+/** Who is known of what is a decision at all. */
+export function ignoredAs(code: DecisionCode, decision: DecisionMessage | null) {
+  if (decision !== null) return ignored(decision, code);
+  return { type: 'message_ignored', data: { message: 'decide', code } } as const;
 }
 
 export function answerDecisions(route: DecisionRoute): void {
@@ -75,12 +87,12 @@ export function judgeHeld(journal: Journal, decision: DecisionMessage): void {
 
 function decide(route: DecisionRoute, message: unknown): DecisionReply | Promise<DecisionReply> {
   const decision = decisionOf(message);
-  if (decision === null) return refuse(route, 'invalid_decision', DECISION_SHAPE);
+  if (decision === null) return refuse(route, null, 'invalid_decision', DECISION_SHAPE);
   const task = route.taskOf(decision.callId);
   if (task === null) {
-    const early = route.early?.(decision) ?? null;
-    if (early !== null) return { ...early, status: route.status() };
-    return refuse(route, 'not_open', 'No approval of that id belongs to this task.');
+    const reply = route.absent?.(decision) ?? null;
+    if (reply !== null) return { ...reply, status: route.status() };
+    return refuse(route, decision, 'not_open', 'No approval of that id belongs to this task.');
   }
   const { journal, run } = task;
   const first = firstAnswer(journal.state, decision);
@@ -135,8 +147,13 @@ function conclude(journal: Journal, decision: DecisionMessage, answered: Answere
 const DECISION_SHAPE =
   'A decision is {kind: approve|edit|reject, callId, by: {tenant, subject, roles}, decisionId?, fingerprint?, challengeAnswer?, action?, arguments? (of an edit alone), reason?}.';
 
-function refuse(route: DecisionRoute, code: 'invalid_decision' | 'not_open', message: string): DecisionReply {
-  route.ignore(code);
+function refuse(
+  route: DecisionRoute,
+  decision: DecisionMessage | null,
+  code: DecisionCode,
+  message: string,
+): DecisionReply {
+  route.ignore(code, decision);
   return { accepted: false, code, message, status: route.status() };
 }
 

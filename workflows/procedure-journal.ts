@@ -14,6 +14,7 @@ import type { JournalEntry, NewProcedureEvent, ProcedureEvent } from '../src/tas
 import { PROCEDURE_NOTED, noteOf } from '../src/task/notes.ts';
 import { reduceProcedure } from '../src/task/procedure-state.ts';
 import type { ProcedureState } from '../src/task/procedure-state.ts';
+import { upcastEntry, upcastProcedure } from '../src/task/upcast.ts';
 import { CARRIED_BYTES_MAX, EVENTS_KEPT, countWithin } from './journal.ts';
 import type { HintSinks } from './journal.ts';
 
@@ -37,8 +38,8 @@ export class ProcedureJournal {
   constructor(start: ProcedureJournalSnapshot | Started, status: () => string) {
     this.#status = status;
     if ('state' in start) {
-      this.state = start.state;
-      this.events = start.events;
+      this.state = upcastProcedure(start.state);
+      this.events = start.events.map(upcastEntry);
       this.#pending = start.pending;
       this.#seq = start.events.at(-1)?.seq ?? start.state.seq;
       return;

@@ -1,12 +1,13 @@
 /** How a procedure answers messages: those about all of it here, those about one step by that step's own journal. */
 import { patched } from '@temporalio/workflow';
 import { stepOfCallId } from '../src/task/approval.ts';
-import type { DecisionMessage } from '../src/task/approval.ts';
+import type { DecisionCode, DecisionMessage } from '../src/task/approval.ts';
 import { judgeEarlyDecision } from '../src/task/early-decision.ts';
 import type { EarlyAnswer } from '../src/task/early-decision.ts';
+import { judgePast } from '../src/task/past-steps.ts';
 import { isOver } from '../src/task/phase.ts';
 import { statusOf } from '../src/task/view.ts';
-import { answerDecisions } from './decisions.ts';
+import { answerDecisions, ignoredAs } from './decisions.ts';
 import { answerGrants } from './leases.ts';
 import type { MessageReply } from './messages.ts';
 import type { ProcedureRun } from './procedure-run.ts';
@@ -34,10 +35,18 @@ export function answerProcedureMessages(run: ProcedureRun): void {
   });
   answerDecisions({
     taskOf: (callId) => run.steps.get(stepOfCallId(callId)) ?? null,
-    early: (decision) => decideEarly(run, decision),
+    absent: (decision) => decideAbsent(run, decision),
     status: () => statusOf(run.view()),
-    ignore: (code) => ignore(run, code),
+    ignore: (code, decision) => ignore(run, code, decision),
   });
+}
+
+/** S4.3: a step that was left behind answers as it did. */
+function decideAbsent(run: ProcedureRun, decision: DecisionMessage): EarlyAnswer['reply'] | null {
+  const past = judgePast(run.state, decision);
+  if (past === null) return decideEarly(run, decision);
+  if (!past.isFirst) ignore(run, past.reply.code, decision);
+  return past.reply;
 }
 
 /** S4.3: a step that has not begun may still be asked about. Runs that refused one go on as they began. */
@@ -45,12 +54,12 @@ function decideEarly(run: ProcedureRun, decision: DecisionMessage): EarlyAnswer[
   const early = judgeEarlyDecision(run.state, decision);
   if (early === null || !patched('decisions-before-steps')) return null;
   if (early.isHeld) run.journal.append({ type: 'decision_held', data: { decision } });
-  else if (!early.reply.accepted) ignore(run, early.reply.code);
+  else if (!early.reply.accepted) ignore(run, early.reply.code, decision);
   return early.reply;
 }
 
-function ignore(run: ProcedureRun, code: string): void {
-  if (!isOver(run.state)) run.journal.append({ type: 'message_ignored', data: { message: 'decide', code } });
+function ignore(run: ProcedureRun, code: DecisionCode, decision: DecisionMessage | null): void {
+  if (!isOver(run.state)) run.journal.append(ignoredAs(code, decision));
 }
 
 /** S7.4, S6.3: what is under way ends before its effect or is undone. A second cancel changes nothing. */

@@ -21,6 +21,12 @@ interface Recorded {
   input: Json;
   state: ProcedureState;
   steps: ReadonlyMap<string, ProcedureStep>;
+  carried(): Carried;
+}
+
+interface Carried {
+  steps: ProcedureStep[];
+  state: ProcedureState;
 }
 
 /** Undoing a step writes its input, and what came of it, once more. */
@@ -49,14 +55,16 @@ export class ProcedureRecord {
 
   /** Whether results must be left behind. */
   isSlim(): boolean {
-    return isStopped(this.#of.state) && !this.#fits(this.#wholeBytes());
+    return isStopped(this.#of.state) && !this.#fits(this.#wholeBytes(this.#of.carried()));
   }
 
   #isCarriable(): boolean {
     const { state } = this.#of;
     if (!isStopped(state) && this.#hasRefused) return false;
-    const bytes = isStopped(state) ? this.#slimBytes() : this.#wholeBytes();
-    return this.#fits(bytes);
+    const measure = isStopped(state) ? this.#slimBytes : this.#wholeBytes;
+    if (this.#fits(measure({ state, steps: [...this.#of.steps.values()] }))) return true;
+    // Runs that counted what is left behind go on as they began.
+    return this.#fits(measure(this.#of.carried())) && patched('left-steps-uncounted');
   }
 
   /** By itself and beside all else that crosses. Runs whose engine took more in all go on as they began. */
@@ -68,19 +76,11 @@ export class ProcedureRecord {
     return whole <= PROCEDURE_LIMITS.bytesAtOnceMax || !patched('input-carried');
   }
 
-  #wholeBytes(): number {
-    const { state, steps } = this.#of;
-    return this.#bytes([
-      ...state.items,
-      ...[...steps.values()].flatMap((step) => [step.state, step.run.input]),
-    ]);
-  }
+  readonly #wholeBytes = ({ state, steps }: Carried): number =>
+    this.#bytes([state.past, ...state.items, ...steps.flatMap((step) => [step.state, step.run.input])]);
 
-  #slimBytes(): number {
-    return this.#bytes(
-      [...this.#of.steps.values()].flatMap((step) => [slimState(step.state), step.run.input]),
-    );
-  }
+  readonly #slimBytes = ({ state, steps }: Carried): number =>
+    this.#bytes([state.past, ...steps.flatMap((step) => [slimState(step.state), step.run.input])]);
 
   #committedBytes(): number {
     const { state, steps } = this.#of;

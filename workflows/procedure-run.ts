@@ -15,6 +15,7 @@ import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
+import { withPast } from '../src/task/past-steps.ts';
 import { isOver } from '../src/task/phase.ts';
 import { heldFor, isStopped, slaAlertDue, slaDueAtOf } from '../src/task/procedure-state.ts';
 import type { Item, ProcedureState } from '../src/task/procedure-state.ts';
@@ -209,10 +210,26 @@ export class ProcedureRun {
     return this.#isAtRest() && allHandlersFinished();
   }
 
-  snapshot(): ProcedureSnapshot {
+  /** The steps that cross continue-as-new, and the state with what stays of the others. */
+  carried(): { steps: ProcedureStep[]; state: ProcedureState } {
+    const steps = [...this.steps.values()];
     // One that ended as the history grew long has not been told yet: the next run tells it.
-    const kept = [...this.steps.values()].filter((step) => !this.#isTold(step) || step.outcomeMatters);
-    const [journal, isInInbox] = [this.journal.snapshot(), this.#inbox.isIn];
+    const untold = new Set(this.state.items.flatMap(({ step, order }) => (order === null ? step : [])));
+    const isKept = (step: ProcedureStep): boolean =>
+      !step.isFinished || untold.has(step.name) || step.outcomeMatters;
+    const left = steps.filter((step) => !isKept(step));
+    return {
+      steps: steps.filter(isKept),
+      state: withPast(
+        this.state,
+        left.map(({ state }) => state),
+      ),
+    };
+  }
+
+  snapshot(): ProcedureSnapshot {
+    const { steps: kept, state } = this.carried();
+    const [journal, isInInbox] = [{ ...this.journal.snapshot(), state }, this.#inbox.isIn];
     const steps = kept.map((step) => [step.name, step.snapshot()] as const);
     if (!this.#record.isSlim()) return { journal, steps: Object.fromEntries(steps), isInInbox };
     return {

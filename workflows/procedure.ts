@@ -5,13 +5,21 @@
  * The user's code is run from the top over what is on record whenever the run continues as new; what it was told before
  * it is told again in the same order, and nothing is done twice (S3.6). It is bundled with this file (worker/workflow-source.ts).
  */
-import { CancellationScope, condition, continueAsNew, sleep, workflowInfo } from '@temporalio/workflow';
+import {
+  CancellationScope,
+  condition,
+  continueAsNew,
+  patched,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { BareStart } from '../src/task/activity-api.ts';
 import type { Json, JsonObject } from '../src/task/json.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
 import type { Plan } from '../src/task/plan.ts';
 import { PROCEDURE_LIMITS } from '../src/task/procedure-limits.ts';
 import { isStopped } from '../src/task/procedure-state.ts';
+import type { TaskState } from '../src/task/state.ts';
 import { refuseMisuse } from './argument.ts';
 import { ChangedCode, failureOf, handleFor, plainValue, tooLarge } from './procedure-handle.ts';
 import type { AnyCode } from './procedure-handle.ts';
@@ -73,6 +81,12 @@ function returned(value: unknown): Json | Error {
   } catch {
     return new Error('The procedure returned what can not be written as JSON: return plain data.');
   }
+}
+
+/** Runs whose clock went on while one needed attention go on as they began. */
+function isPersonAwaited({ phase }: TaskState): boolean {
+  if (phase.kind === 'awaiting_approval') return true;
+  return phase.kind === 'needs_attention' && patched('attention-off-the-clock');
 }
 
 class Pass {
@@ -169,10 +183,10 @@ class Pass {
 
   /** S5.3: the time people took is not the procedure's. */
   #deadline(): number | null {
-    const { plan, startedAt } = this.#run.state;
+    const { plan, startedAt, past } = this.#run.state;
     const states = this.#run.stepStates;
-    if (plan === null || states.some(({ phase }) => phase.kind === 'awaiting_approval')) return null;
-    const humanWaitMs = states.reduce((sum, state) => sum + state.humanWaitMs, 0);
+    if (plan === null || states.some(isPersonAwaited)) return null;
+    const humanWaitMs = states.reduce((sum, state) => sum + state.humanWaitMs, past?.humanWaitMs ?? 0);
     return startedAt + plan.deadlines.runMs + humanWaitMs;
   }
 

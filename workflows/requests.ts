@@ -2,7 +2,7 @@
  * How a task answers messages: signals, updates, queries and the engine's own cancellation, which means the same as
  * `cancel` (S7.5). Handlers only journal; what follows is the decider's to say.
  */
-import { CancellationScope, isCancellation, setHandler } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, patched, setHandler } from '@temporalio/workflow';
 import type { Resolution } from '../src/task/event.ts';
 import type { StoredResult } from '../src/task/outcome.ts';
 import { isOver } from '../src/task/phase.ts';
@@ -109,7 +109,10 @@ export function requestResolve(journal: Journal, message: unknown): MessageReply
     resolution?.as === 'applied'
   );
   if (resolution !== null && isSense && phase.kind === 'needs_attention') {
-    journal.append({ type: 'resolve_requested', data: { resolution } });
+    // Runs that did not count it go on as they began.
+    const waitedMs = Math.max(0, Date.now() - phase.since);
+    const isCounted = patched('attention-off-the-clock');
+    journal.append({ type: 'resolve_requested', data: { resolution, ...(isCounted && { waitedMs }) } });
     return reply(journal, 'requested');
   }
   const code = resolution === null || !isSense ? 'invalid_resolution' : 'not_in_attention';

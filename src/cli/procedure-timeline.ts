@@ -46,6 +46,7 @@ export function procedureLine(entry: JournalEntry): [what: string, detail: strin
     case 'cancel_requested':
     case 'interrupted':
     case 'resumed':
+    case 'decision_ignored':
     case 'message_ignored':
     case 'task_ended':
       return null;

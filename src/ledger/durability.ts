@@ -112,6 +112,7 @@ const PROCEDURE: Table<ProcedureEventType> = {
   cancel_requested: [`${MESSAGE}, or the engine’s cancel`],
   interrupted: [MESSAGE],
   resumed: [MESSAGE],
+  decision_ignored: [MESSAGE],
   message_ignored: [MESSAGE],
   sla_missed: [TIMER],
   alert_recorded: [COMPLETED, 'appendAudit'],

@@ -88,7 +88,8 @@ export interface EventData {
   cancel_requested: { by: string; reason?: string };
   /** The running attempt was told to stop because of a cancel (plan.cancelAttempt is `abort`). */
   attempt_abort_requested: { attempt: number };
-  resolve_requested: { resolution: Resolution };
+  /** `waitedMs`: how long the person was waited for; absent in journals of runs that did not count it. */
+  resolve_requested: { resolution: Resolution; waitedMs?: number };
   preview_scheduled: { callId: string };
   /** The row shows that the operation was sent before, by an earlier run of it: that is settled first (S2.4). */
   preview_overtaken: { rowAttempt: number };

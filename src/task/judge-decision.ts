@@ -52,16 +52,21 @@ export function judgeDecision(state: TaskState, decision: DecisionMessage, now: 
     return refused('not_open', 'No approval of that id belongs to this task.');
   const open = openApproval(state);
   if (open?.callId !== decision.callId)
-    return cycle <= state.approvalCycle ? judgeClosed(state, decision) : judgeEarly(state, decision, cycle);
+    return cycle <= state.approvalCycle
+      ? { kind: 'answered', reply: closedReply(closedCode(state, decision.callId)), events: [] }
+      : judgeEarly(state, decision, cycle);
   if (state.cancelRequested) return refused('already_ended', 'The task is being cancelled.');
   return judgeOpen(state, open, decision, now);
 }
 
 /** What is appended after a decision was answered: one that changed nothing is journaled as ignored (S4.3). */
 export function eventsAfter(decision: DecisionMessage, { reply, events }: Answered): NewEvent[] {
-  if (events.length > 0) return events;
-  const { kind } = decision;
-  return [{ type: 'decision_ignored', data: { ...recordOf(decision), kind, code: reply.code } }];
+  return events.length > 0 ? events : [ignored(decision, reply.code)];
+}
+
+/** A decision that changed nothing, for journal and audit. */
+export function ignored(decision: DecisionMessage, code: DecisionCode) {
+  return { type: 'decision_ignored', data: { ...recordOf(decision), kind: decision.kind, code } } as const;
 }
 
 /** S4.2: an edit whose arguments were planned, and which nobody forestalled. `shown`: what audit and people see of them. */
@@ -96,13 +101,24 @@ function endAhead({ phase, end }: TaskState): TaskEnd | null {
   return 'step' in phase && phase.step.kind === 'close' ? phase.step.end : end;
 }
 
-function judgeClosed(state: TaskState, { callId }: DecisionMessage): Judgement {
+const CLOSED = {
+  already_decided: 'That approval is closed; the first decision stands.',
+  approval_expired: 'The approval has expired.',
+  already_ended: 'The task has ended.',
+} as const;
+
+export type ClosedCode = keyof typeof CLOSED;
+
+/** Why nobody can decide an approval that was open once. */
+export function closedCode(state: TaskState, callId: string): ClosedCode {
   if (cycleOf(callId, state.stepId) !== state.approvalCycle || state.decided?.callId === callId)
-    return refused('already_decided', 'That approval is closed; the first decision stands.');
+    return 'already_decided';
   const end = endAhead(state);
-  return end === null || end.cause === 'approval_expired'
-    ? refused('approval_expired', 'The approval has expired.')
-    : refused('already_ended', 'The task has ended.');
+  return end === null || end.cause === 'approval_expired' ? 'approval_expired' : 'already_ended';
+}
+
+export function closedReply(code: ClosedCode): Answered['reply'] {
+  return { accepted: false, code, message: CLOSED[code] };
 }
 
 function judgeEarly(state: TaskState, decision: DecisionMessage, cycle: number): Judgement {

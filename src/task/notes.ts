@@ -39,6 +39,7 @@ export const PROCEDURE_NOTED: readonly ProcedureEventType[] = [
   'cancel_requested',
   'interrupted',
   'resumed',
+  'decision_ignored',
   'message_ignored',
   'sla_missed',
   'undo_started',

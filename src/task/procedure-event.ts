@@ -1,5 +1,5 @@
 import type { DecisionMessage } from './approval.ts';
-import type { TaskEvent } from './event.ts';
+import type { EventData, TaskEvent } from './event.ts';
 import type { Json } from './json.ts';
 import type { StoredResult, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
 import type { Plan } from './plan.ts';
@@ -43,6 +43,8 @@ export interface ProcedureEventData {
   cancel_requested: { by: string; reason?: string };
   interrupted: { by: string; reason?: string };
   resumed: { by: string };
+  /** About a step that is not there. */
+  decision_ignored: EventData['decision_ignored'];
   message_ignored: { message: string; code: string };
   /** S5.3: the business SLA passed and the procedure is not over. Once. */
   sla_missed: Record<string, never>;

@@ -15,6 +15,7 @@ import type { DecisionMessage } from './approval.ts';
 import type { ItemOutcome, ProcedureEvent, ProcedureEventData, UndoReason } from './procedure-event.ts';
 import type { Json } from './json.ts';
 import type { StoredResult, TaskEnd, TaskError, TerminalCause } from './outcome.ts';
+import type { PastSteps } from './past-steps.ts';
 import { isOver } from './phase.ts';
 import type { Plan } from './plan.ts';
 import type { AlertDue } from './state.ts';
@@ -64,6 +65,8 @@ export interface ProcedureState {
   outcomes: number;
   /** For steps that have not begun (S4.3), oldest first; absent where there were none. */
   heldDecisions?: DecisionMessage[];
+  /** Of steps that were left behind; absent where none were. */
+  past?: PastSteps;
   /** Oldest first. */
   committed: string[];
   /** Why the code goes no further. */
@@ -126,6 +129,7 @@ function changes(state: ProcedureState, event: ProcedureEvent): Partial<Procedur
   switch (event.type) {
     case 'procedure_started':
     case 'message_ignored':
+    case 'decision_ignored':
       return {};
     case 'decision_held':
       return { heldDecisions: [...(state.heldDecisions ?? []), event.data.decision] };

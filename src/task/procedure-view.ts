@@ -100,7 +100,7 @@ export function viewOf(state: ProcedureState, steps: readonly TaskState[]): Task
     cancelRequested: state.cancelRequested,
     interrupted: state.interrupted,
     ...(state.slaMissed !== undefined && { slaMissed: true as const }),
-    answers: [...heldAnswers(state), ...steps.flatMap(({ answers }) => answers)],
+    answers: [...pastAnswers(state), ...heldAnswers(state), ...steps.flatMap(({ answers }) => answers)],
     end: state.end,
     result: state.result,
     replayed: state.replayed,
@@ -121,6 +121,10 @@ function othersOf(
       : [{ approval, rule, action: step.action }];
   });
   return others.length > 0 ? { otherApprovals: others } : {};
+}
+
+function pastAnswers({ past }: ProcedureState): TaskState['answers'] {
+  return (past?.answers ?? []).map(({ step: _step, ...answer }) => answer);
 }
 
 /** The first answers to decisions that no step has taken over yet. */

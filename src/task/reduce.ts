@@ -240,13 +240,17 @@ function afterResolveRequested(state: TaskState, data: EventData['resolve_reques
   const { phase } = state;
   const { resolution } = data;
   if (phase.kind !== 'needs_attention') return {};
+  const humanWaitMs = state.humanWaitMs + (data.waitedMs ?? 0);
   if (phase.about !== 'approval') {
-    return { phase: ready({ kind: 'resolve', resolution, about: phase.about, reason: phase.reason }, at) };
+    const step = { kind: 'resolve', resolution, about: phase.about, reason: phase.reason } as const;
+    return { humanWaitMs, phase: ready(step, at) };
   }
-  const humanWaitMs = state.humanWaitMs + Math.max(0, at - phase.since);
-  if (resolution.as === 'not_applied') return { humanWaitMs, phase: ready(PREVIEW, at) };
+  if (resolution.as === 'not_applied') {
+    const waitedMs = Math.max(0, at - phase.since);
+    return { humanWaitMs: state.humanWaitMs + waitedMs, phase: ready(PREVIEW, at) };
+  }
   const end = endedWith(state, 'approval_expired', `Given up by ${resolution.by}; nothing was done.`);
-  return { phase: ready({ kind: 'close', end }, at) };
+  return { humanWaitMs, phase: ready({ kind: 'close', end }, at) };
 }
 
 /** The oldest of its kind; none where it was recorded before, by another step. */

@@ -103,7 +103,7 @@ export interface TaskState {
   approvalCycle: number;
   /** The newest decision that closed an approval; only one that allows it lets an execution begin. */
   decided: ClosedApproval | null;
-  /** Time spent in approvals that are closed; in none of the tool's deadlines (S5.3). */
+  /** Time that people took who have answered, to approvals and in `needs_attention`; in none of the tool's deadlines (S5.3). */
   humanWaitMs: number;
   /** For the approval that opens next (S4.3). */
   heldDecisions: DecisionMessage[];

@@ -7,6 +7,8 @@
  * it. docs/architecture.md says when a version is needed and how one is added.
  */
 import type { TaskEvent } from './event.ts';
+import type { JournalEntry } from './procedure-event.ts';
+import type { ProcedureState } from './procedure-state.ts';
 import type { TaskState } from './state.ts';
 
 /** A journal entry or state as some version wrote it. */
@@ -22,10 +24,10 @@ export interface Lineage {
 }
 
 /** Fields that a later release only added are read as absent; nothing had to be stepped up yet. */
-const EVENT: Lineage = { what: 'event', newest: 1, stepsUp: {} };
+const EVENT: Lineage = { what: 'task event', newest: 1, stepsUp: {} };
 
 const STATE: Lineage = {
-  what: 'state',
+  what: 'task state',
   newest: 2,
   stepsUp: {
     // 0.1 knew neither approvals nor interrupts.
@@ -43,6 +45,11 @@ const STATE: Lineage = {
   },
 };
 
+const PROCEDURE: Lineage = { what: 'procedure state', newest: 1, stepsUp: {} };
+
+/** Its own entries and those of its steps, which are kept to be shown. */
+const ENTRY: Lineage = { what: 'procedure entry', newest: 1, stepsUp: {} };
+
 /** The event as the newest version writes it. */
 export function upcastEvent(stored: Stored): TaskEvent {
   return upcast(stored, EVENT) as TaskEvent;
@@ -53,15 +60,22 @@ export function upcastState(stored: Stored): TaskState {
   return upcast(stored, STATE) as TaskState;
 }
 
+export function upcastProcedure(stored: Stored): ProcedureState {
+  return upcast(stored, PROCEDURE) as ProcedureState;
+}
+
+export function upcastEntry(stored: Stored): JournalEntry {
+  return upcast(stored, ENTRY) as JournalEntry;
+}
+
 /** Step by step, and the one stored stays as it is. */
 export function upcast(stored: Stored, { what, newest, stepsUp }: Lineage): Stored {
   let current = stored;
   while (current.v < newest) {
     const stepUp = stepsUp[current.v];
-    if (stepUp === undefined) throw new Error(`no way up for a task ${what} of version ${current.v}`);
+    if (stepUp === undefined) throw new Error(`no way up for a ${what} of version ${current.v}`);
     current = stepUp(current);
   }
-  if (current.v !== newest)
-    throw new Error(`a task ${what} of version ${current.v} is newer than this worker`);
+  if (current.v !== newest) throw new Error(`a ${what} of version ${current.v} is newer than this worker`);
   return current;
 }

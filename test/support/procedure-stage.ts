@@ -20,6 +20,7 @@ const NAMES = [
   'hotel_then_car',
   'tour',
   'survey',
+  'asked_survey',
   'race',
   'long_patrol',
   'with_child',

@@ -124,7 +124,9 @@ export class TaskDriver {
   }
 
   resolve(as: 'applied' | 'not_applied' | 'abandoned'): this {
-    this.append({ type: 'resolve_requested', data: { resolution: { as, by: 'eve' } } });
+    const { phase } = this.state;
+    const waitedMs = phase.kind === 'needs_attention' ? this.now - phase.since : 0;
+    this.append({ type: 'resolve_requested', data: { resolution: { as, by: 'eve' }, waitedMs } });
     return this;
   }
 

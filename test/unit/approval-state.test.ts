@@ -21,7 +21,7 @@ import {
   started,
   typesOf,
 } from '../support/approvals.ts';
-import { committed, released, unknown } from '../support/outcomes.ts';
+import { attention, committed, released, unknown } from '../support/outcomes.ts';
 import { planOf } from '../support/plans.ts';
 import { TaskDriver, scripted } from '../support/task-driver.ts';
 
@@ -261,6 +261,23 @@ describe('the human’s wait', () => {
     assert.equal(driver.state.humanWaitMs, 71 * HOUR_MS + 120_000);
     driver.run();
     assert.deepEqual(ending(driver), DONE);
+  });
+
+  test('is none of them where a person says what became of an effect: it is executed after that [S5.3][S3.5]', () => {
+    const script = { attempt: [attention, committed], resolve: [{ end: null }], close: [CLOSED] };
+    const driver = new TaskDriver(planOf({ deadlines: { runMs: 5_000 } }), scripted(script));
+    driver.runTo('needs_attention');
+    driver.moveTo(driver.now + 54 * 60_000);
+    driver.resolve('not_applied').run();
+    assert.deepEqual(ending(driver), DONE);
+    assert.equal(driver.state.humanWaitMs, 54 * 60_000);
+  });
+
+  test('for nothing counts too: what nobody approved is given up, and the time stays people’s [S5.3]', () => {
+    const driver = opened({ onExpiry: 'halt' }, runs).run();
+    driver.moveTo(driver.now + HOUR_MS);
+    driver.resolve('abandoned');
+    assert.equal(driver.state.humanWaitMs, 2 * HOUR_MS);
   });
 
   test('does not lengthen what the tool itself spends: its run deadline passes after the approval [S5.3]', () => {

@@ -1,11 +1,11 @@
 /** S3.3: several versions of one thing live together, each brought up step by step on reading. */
 import { describe, expect, test } from 'vitest';
-import { upcast } from '../../src/task/upcast.ts';
+import { upcast, upcastEntry, upcastProcedure } from '../../src/task/upcast.ts';
 import type { Lineage, Stored } from '../../src/task/upcast.ts';
 
 /** Version 2 named who asked, version 3 says so in an object. */
 const LINEAGE: Lineage = {
-  what: 'event',
+  what: 'task event',
   newest: 3,
   stepsUp: {
     1: (event) => ({ ...event, v: 2, by: 'unknown' }),
@@ -38,4 +38,11 @@ describe('a journal with events of several versions', () => {
     const withGap = { ...LINEAGE, newest: 4 };
     expect(() => upcast({ v: 1 }, withGap)).toThrow(/no way up for a task event of version 3/);
   });
+});
+
+test('a procedure’s carried state and entries are refused when they come from a newer release [S3.3]', () => {
+  const carried = [upcastProcedure, upcastEntry] as const;
+  for (const read of carried) expect(read({ v: 1 })).toEqual({ v: 1 });
+  expect(() => upcastProcedure({ v: 2 })).toThrow(/procedure state of version 2 is newer/);
+  expect(() => upcastEntry({ v: 2 })).toThrow(/procedure entry of version 2 is newer/);
 });

@@ -4,6 +4,8 @@ import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { fingerprintOf } from '../../src/contract/fingerprint.ts';
 import { findTemporal } from '../../src/embedded/index.ts';
 import { APPROVAL_ACTION } from '../../src/task/approval.ts';
+import type { ProcedureSnapshot } from '../../workflows/procedure-run.ts';
+import type { TaskState } from '../../src/task/state.ts';
 import { SEARCH_ATTRIBUTE_TYPES, addSearchAttribute } from '../../worker/index.ts';
 import { newBook, useBook } from '../support/book-actions.ts';
 import type { Book } from '../support/book-actions.ts';
@@ -41,6 +43,14 @@ describe('on a server that wants histories of 40 events', () => {
     for await (const _run of stage.holdfast.temporal.workflow.list({ query: `WorkflowId = '${taskId}'` }))
       count += 1;
     return count;
+  }
+
+  /** What its last run was told of the time that people took for steps that are left behind. */
+  async function waitsCarried(taskId: string): Promise<number> {
+    const { events } = await stage.holdfast.temporal.workflow.getHandle(taskId).fetchHistory();
+    const input = events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]?.data ?? [];
+    const { carried } = JSON.parse(Buffer.from(input).toString()) as { carried?: ProcedureSnapshot };
+    return carried?.journal.state.past?.humanWaitMs ?? 0;
   }
 
   test('no step is done twice, and a failure at the end undoes the first run’s steps too, newest first [S3.6, S6.3, case 28]', async () => {
@@ -88,6 +98,38 @@ describe('on a server that wants histories of 40 events', () => {
     gate.resolve();
     expect(await stage.ended(taskId)).toMatchObject({ status: 'completed', result: { stops: 12 } });
     await until(async () => (await runs(taskId)) > 1);
+  });
+
+  test('what a step was answered, and that its approval is closed, outlives it over many runs [S3.6, S4.3, S10.3, case 28] approval', async () => {
+    const taskId = await stage.start('asked_survey', { looks: 15 });
+    const { client, temporal } = stage.holdfast;
+    const isAsked = async (callId: string) =>
+      until(async () => (await client.detail(taskId, ANN)).approval?.callId === callId);
+    const decide = (decision: object, by = BOSS) =>
+      client.decide(taskId, by, { kind: 'approve', callId: 'go#1', ...decision });
+    await isAsked('go#1');
+    expect(await decide({ decisionId: 'click' })).toMatchObject({ code: 'approved' });
+    await isAsked('home#1');
+    await until(async () => (await runs(taskId)) > 1);
+    const state = await temporal.workflow.getHandle(taskId).query<TaskState>('task');
+    expect(state.steps?.map(({ step }) => step)).not.toContain('go');
+
+    expect(await decide({ decisionId: 'click' })).toMatchObject({ accepted: true, code: 'approved' });
+    const late = await decide({ kind: 'reject', decisionId: 'late', reason: 'no' });
+    expect(late).toMatchObject({ accepted: false, code: 'already_decided' });
+    expect(await decide({ callId: 'nowhere#1' })).toMatchObject({ accepted: false, code: 'not_open' });
+    expect(await decide({ callId: 'home#1' })).toMatchObject({ code: 'approved' });
+    expect(await stage.ended(taskId)).toMatchObject({ status: 'completed', result: { looks: 15 } });
+    expect(await decide({ decisionId: 'click' })).toMatchObject({ accepted: true, code: 'approved' });
+
+    const audit = await client.audit(taskId, ANN);
+    const ignored = audit.filter(({ type }) => type === 'decision_ignored').map(({ data }) => data);
+    const who = { by: 'bea', roles: ['boss'] };
+    expect(ignored).toMatchObject([
+      { ...who, kind: 'reject', code: 'already_decided', callId: 'go#1', decisionId: 'late', reason: 'no' },
+      { ...who, kind: 'approve', code: 'not_open', callId: 'nowhere#1' },
+    ]);
+    expect(await waitsCarried(taskId)).toBeGreaterThan(0);
   });
 
   test('decisions sent while a run continues as new are not lost [S3.6, case 28] approval', async () => {

@@ -61,11 +61,13 @@ test('[case 23] [S5.3] people’s 54 minutes are in no budget of a procedure tha
   expect(book.log).toEqual(['book flight', 'book car']);
 });
 
-test('[case 24] [S4.4] halted at its expiry, a procedure’s question waits for a person, is asked anew, and keeps what was done', async () => {
+test('[case 24] [case 23] [S4.4] [S5.3] halted at its expiry, a procedure’s question waits three days for a person, past its run of five minutes, is asked anew, and keeps what was done', async () => {
   const taskId = await stage.start('halted_trip');
   await isAsking(taskId);
   await stage.holdfast.skip('61m');
   await until(async () => (await stage.status(taskId)) === 'needs_attention');
+  await stage.holdfast.skip('3d');
+  expect(await stage.status(taskId)).toBe('needs_attention');
   expect(book.log).toEqual(['book flight']);
   expect(await decide(taskId, { kind: 'approve', callId: 'go#1' })).toMatchObject({ accepted: false });
   expect(await stage.holdfast.client.resolve(taskId, BOSS, { as: 'not_applied' })).toMatchObject({

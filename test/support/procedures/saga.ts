@@ -76,6 +76,14 @@ export const survey = procedure<Actions, { looks: number }>('survey', async (p, 
   return { looks, booked };
 });
 
+/** A person is asked, then steps without an effect, then a person again. */
+export const askedSurvey = procedure<Actions, { looks: number }>('asked_survey', async (p, { looks }) => {
+  await p.approve('go', { view: { looks }, roles: ['boss'] });
+  for (let look = 1; look <= looks; look += 1) await p.step('look', 'look', { name: `place ${look}` });
+  await p.approve('home', { view: { looks }, roles: ['boss'] });
+  return { looks };
+});
+
 /** Both at once, and whichever comes first again and again. */
 export const race = procedure<Actions, { turns: number }>('race', async (p, { turns }) => {
   const order: string[] = [];
