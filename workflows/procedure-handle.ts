@@ -124,9 +124,7 @@ async function carryOut(
     if ((await run.settled(prefix)) === 'rest') return null;
     return { ok: true, result: { kind: 'inline', value } };
   } catch (error) {
-    run.stop('procedure', prefix);
-    if ((await run.settled(prefix)) === 'rest') return null;
-    if ((await run.undo('procedure_failed', prefix)) === 'rest') return null;
+    if ((await run.undoing.part(prefix)) === 'rest') return null;
     return { ok: false, ...failureOf(error) };
   }
 }

@@ -5,7 +5,7 @@
  * Invariants:
  * 1. No step begins once the procedure is stopped: by its code's failure, a cancel, or its deadline.
  * 2. Nothing is undone while a step is under way: one in doubt is settled before anyone decides about it.
- * 3. What is committed is undone newest first, one at a time, where no cancel can reach it.
+ * 3. What is committed is undone newest first, one at a time, where no cancel can reach it (procedure-undo.ts).
  * 4. The end is written once nothing is left to undo, or a person said that it stays.
  * 5. A run continues as new only while no activity is under way; everything above goes on after it.
  */
@@ -14,7 +14,7 @@ import type { StepStart } from '../src/task/activity-api.ts';
 import type { Json } from '../src/task/json.ts';
 import type { Plan } from '../src/task/plan.ts';
 import type { TaskOutcome } from '../src/task/outcome.ts';
-import type { NewProcedureEvent, UndoReason } from '../src/task/procedure-event.ts';
+import type { NewProcedureEvent } from '../src/task/procedure-event.ts';
 import { withPast } from '../src/task/past-steps.ts';
 import { isOver } from '../src/task/phase.ts';
 import { heldFor, isStopped, slaAlertDue, slaDueAtOf } from '../src/task/procedure-state.ts';
@@ -33,6 +33,7 @@ import { ProcedureRecord, slimItems, slimStep } from './procedure-record.ts';
 import { watchProcedureSla } from './procedure-sla.ts';
 import { ProcedureStep } from './procedure-step.ts';
 import type { StepSnapshot } from './procedure-step.ts';
+import { ProcedureUndo } from './procedure-undo.ts';
 import { NOTES_PENDING_MAX } from './task-loop.ts';
 import type { LoopTerms } from './task-loop.ts';
 
@@ -47,6 +48,7 @@ export class ProcedureRun {
   input: Json = null;
   readonly journal: ProcedureJournal;
   readonly items: ProcedureItems;
+  readonly undoing: ProcedureUndo;
   /** Of those that are under way, have an effect, or were begun in this run. */
   readonly steps = new Map<string, ProcedureStep>();
   readonly #inbox: ProcedureInbox;
@@ -64,6 +66,7 @@ export class ProcedureRun {
     this.#inbox = new ProcedureInbox(carried?.isInInbox ?? false, journals, () => this.view());
     this.#ledger = new ProcedureLedger(this.journal, () => this.#plan());
     this.#record = new ProcedureRecord(this);
+    this.undoing = new ProcedureUndo(this);
     this.#terms = { showInInbox: this.#inbox.show, isDue: this.isDue };
     for (const [name, step] of Object.entries(carried?.steps ?? {}))
       this.steps.set(name, new ProcedureStep(name, step, this.journal, this.#terms, this.#admission));
@@ -147,30 +150,24 @@ export class ProcedureRun {
     }
   }
 
-  /** Until no step is under way. `rest`: the run must continue as new first. */
+  /** Until no step is under way, and none is being undone by a part. `rest`: the run must continue as new first. */
   async settled(prefix = ''): Promise<'settled' | 'rest'> {
-    const isSettled = (): boolean =>
+    const areTold = (): boolean =>
       [...this.steps.values()].every((step) => !step.name.startsWith(prefix) || this.#isTold(step));
-    await this.#until(() => isSettled() || this.#isAtRest());
+    const isSettled = (): boolean => areTold() && !this.undoing.isBusyWithin(prefix);
+    await this.untilOrRest(isSettled);
     return isSettled() ? 'settled' : 'rest';
   }
 
-  /** Committed steps, newest first (S6.3). `rest`: the run must continue as new first. */
-  async undo(reason: UndoReason, prefix: string): Promise<'undone' | 'rest'> {
-    const steps = this.state.committed.filter((step) => step.startsWith(prefix)).toReversed();
-    const within = prefix === '' ? null : prefix;
-    if (this.state.phase.kind !== 'undoing' && (steps.length > 0 || within === null))
-      this.journal.append({ type: 'undo_started', data: { reason, steps, within } });
-    for (const name of steps) {
-      const step = this.steps.get(name);
-      if (step === undefined) throw new Error(`step ${name} is committed and not known`);
-      if (step.isUndoable) step.journal.append({ type: 'undo_requested', data: { reason } });
-      this.#underWay += 1;
-      const stopped = await step.untilOver().finally(() => (this.#underWay -= 1));
-      if (stopped === 'rest') return 'rest';
-      this.journal.append({ type: 'step_undone', data: { step: name } });
-    }
-    return 'undone';
+  /** Until then, or until the run can continue as new. */
+  untilOrRest(isSo: () => boolean): Promise<unknown> {
+    return this.#until(() => isSo() || this.#isAtRest());
+  }
+
+  /** Counts as under way: meanwhile the run does not continue as new. */
+  underWay<T>(work: Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    return work.finally(() => (this.#underWay -= 1));
   }
 
   /** Writes the end; tried until the ledger takes it (S1.5, S10.3). */
@@ -244,19 +241,17 @@ export class ProcedureRun {
   }
 
   async #note(alert?: AlertDue): Promise<boolean> {
-    this.#underWay += 1;
-    const isTaken = await this.#ledger.record(alert).finally(() => (this.#underWay -= 1));
+    const isTaken = await this.underWay(this.#ledger.record(alert));
     if (!isTaken) await this.#ledger.pause();
     return isTaken;
   }
 
   #go(step: ProcedureStep): void {
-    this.#underWay += 1;
-    step
-      .untilOver()
-      .finally(() => (this.#underWay -= 1))
+    const isUndone = this.undoing.goesOnWith(step);
+    this.underWay(step.untilOver())
       .then((stopped) => {
         if (stopped === 'rest') return;
+        if (isUndone) return this.undoing.undone(step);
         const outcome = step.outcome();
         this.journal.append({
           type: 'step_closed',

@@ -118,7 +118,7 @@ class Pass {
     const { state } = run;
     if (isStopped(state) && state.phase.kind !== 'finished') {
       const reason = state.failure === null ? 'cancelled' : 'procedure_failed';
-      if ((await run.undo(reason, '')) === 'rest') await this.#startAfresh();
+      if ((await run.undoing.undo(reason, '')) === 'rest') await this.#startAfresh();
     }
     return run.end();
   }

@@ -15,7 +15,7 @@ export interface Book {
   booked: Map<string, string>;
   /** `book NAME`, `cancel NAME` and `look NAME`, as they happened. */
   log: string[];
-  /** Held back until it settles, by name. */
+  /** Held back until it settles, by name; the cancelling of NAME by `cancel NAME`. */
   gates: Map<string, Promise<unknown>>;
   /** Called as soon as the booking of that name was asked for. */
   onAsked: (name: string) => void;
@@ -61,14 +61,14 @@ const handlers = {
   },
   verify: (_input: unknown, { id }: { id: string }) =>
     Promise.resolve(book.booked.has(id) ? verified() : mismatch('it is not in the book')),
-  rollback(_input: unknown, { id, name }: { id: string; name: string }) {
+  async rollback(_input: unknown, { id, name }: { id: string; name: string }) {
+    await book.gates.get(`cancel ${name}`);
     const left = book.stuck.get(name) ?? 0;
     if (left > 0) {
       book.stuck.set(name, left - 1);
       throw new Error(`${name} can not be cancelled just now`);
     }
     if (book.booked.delete(id)) book.log.push(`cancel ${name}`);
-    return Promise.resolve();
   },
 };
 

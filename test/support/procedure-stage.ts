@@ -24,6 +24,9 @@ const NAMES = [
   'race',
   'long_patrol',
   'with_child',
+  'parts',
+  'long_part',
+  'two_ways',
 ];
 const POLL_MS = 20;
 const POLL_LIMIT_MS = 30_000;
@@ -62,6 +65,13 @@ export class ProcedureStage {
 
   async status(taskId: string): Promise<string> {
     return (await this.holdfast.client.get(taskId, ANN)).status;
+  }
+
+  /** Of its journal, oldest first: `type step`. */
+  async events(taskId: string): Promise<string[]> {
+    const handle = this.holdfast.temporal.workflow.getHandle(taskId);
+    const events = await handle.query<{ type: string; data: { step?: string } }[]>('events');
+    return events.map(({ type, data: { step } }) => (step === undefined ? type : `${type} ${step}`));
   }
 
   async hasStep(taskId: string, name: string, status: string): Promise<boolean> {

@@ -69,6 +69,16 @@ describe('on a server that wants histories of 40 events', () => {
     await until(async () => (await runs(taskId)) > 3);
   });
 
+  test('a part whose undoing is continued as new is undone once, and its failure told [S3.6, S6.3]', async () => {
+    const taskId = await stage.start('long_part', { stops: 8 });
+    expect(await stage.ended(taskId)).toMatchObject({ status: 'completed', result: { failed: true } });
+    const undone = booked(8)
+      .toReversed()
+      .map((entry) => entry.replace('book', 'cancel'));
+    expect(book.log).toEqual([...booked(8), ...undone, 'book train']);
+    await until(async () => (await runs(taskId)) > 2);
+  });
+
   test('what came first the first time comes first again: a race has one winner [S3.6]', async () => {
     const taskId = await stage.start('race', { turns: 8 });
     const answer = await stage.ended(taskId);

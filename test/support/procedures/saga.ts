@@ -1,5 +1,6 @@
 // Workflow code of the tests: bundled into the worker, never imported by a test but for its types.
 import { StepFailed, procedure } from 'holdfast/procedure';
+import type { Action } from '../../../src/index.ts';
 import type { bookActions } from '../book-actions.ts';
 
 type Actions = typeof bookActions;
@@ -118,6 +119,45 @@ export const withChild = procedure<Actions, { fail: boolean }>('with_child', asy
     await p.step('train', 'book', { name: 'train' });
     return { failed: error.step, cause: error.cause };
   }
+});
+
+/** As many parts at once as named, each of bookings at once; what fails in one undoes that, and then the rest. */
+export const parts = procedure<Actions, { names: string[]; unawaited?: boolean }>(
+  'parts',
+  async (p, { names, unawaited }) => {
+    const all = Promise.all(names.map((name) => p.child(name, part, { name })));
+    if (unawaited !== true) await all;
+    all.catch(() => undefined);
+    return { isAwaited: unawaited !== true };
+  },
+);
+
+/** A room, and beside it a car that is sold out. */
+const part = procedure<Actions, { name: string }>('part', async (p, { name }) => {
+  await Promise.all([
+    p.step('room', 'book', { name: `${name} room` }),
+    p.step('car', 'book', { name: `${name} car`, fails: true }),
+  ]);
+});
+
+/** A long part, which fails and is undone by itself; then a train. */
+export const longPart = procedure<Actions, { stops: number }>('long_part', async (p, { stops }) => {
+  const failed = await p.child('part', failingTour, { stops }).then(
+    () => false,
+    () => true,
+  );
+  await p.step('train', 'book', { name: 'train' });
+  return { failed };
+});
+
+const failingTour = procedure<Actions, { stops: number }>('failing_tour', async (p, { stops }) => {
+  for (let stop = 1; stop <= stops; stop += 1) await p.step('stop', 'book', { name: `stop ${stop}` });
+  await p.step('last', 'book', { name: 'last', fails: true });
+});
+
+/** One that a cancel leaves to finish, and one that it stops. */
+export const twoWays = procedure<readonly Action[]>('two_ways', async (p) => {
+  await Promise.all([p.step('patient', 'patient', {}), p.step('hasty', 'hasty', {})]);
 });
 
 /** A person is asked half way; what nobody answers in time waits for somebody who looks into it. */
