@@ -87,6 +87,12 @@ module.exports = {
       to: { path: '^src/cli/' },
     },
     {
+      name: 'tasks-extension-has-one-seam',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/gateway/tasks/' },
+      to: { path: '^src/gateway/tasks/', pathNot: '^src/gateway/tasks/index\\.ts$' },
+    },
+    {
       name: 'only-tests-import-test',
       severity: 'error',
       from: { pathNot: '^test/' },

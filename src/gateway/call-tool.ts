@@ -42,7 +42,7 @@ import type { Asked } from './questions.ts';
 import { callDigest } from './request-state.ts';
 import type { DecisionState, RequestState } from './request-state.ts';
 import { hasEnded } from './task-answer.ts';
-import { TASKS_EXTENSION } from './tasks/extension.ts';
+import { TASKS_EXTENSION } from './tasks/index.ts';
 import { toolResult } from './tool-result.ts';
 import type { ToolSpec } from './tool-spec.ts';
 import { waitForTask } from './waiting.ts';

@@ -5,7 +5,7 @@ import type { Principal } from '../task/plan.ts';
 import type { Leave } from './places.ts';
 import type { ProgressToken } from './progress.ts';
 import type { RequestState } from './request-state.ts';
-import { declaresTasks } from './tasks/extension.ts';
+import { declaresTasks } from './tasks/index.ts';
 
 /** Where a server instance sits: one HTTP request, one session of a 2025 client over HTTP, or one stdio connection. */
 export interface Connection {

@@ -38,7 +38,7 @@ import { checkRequestStateKey, REQUEST_STATE_KEY_BYTES } from './request-state.t
 import { startStdio } from './stdio.ts';
 import type { StdioOptions, StdioServing } from './stdio.ts';
 import { createTaskTools, RESERVED_NAMES } from './task-tools.ts';
-import { TaskListens } from './tasks/listens.ts';
+import { TaskListens } from './tasks/index.ts';
 import type { ToolSpec } from './tool-spec.ts';
 
 export interface GatewayOptions {

@@ -30,11 +30,8 @@ import type { RequestState } from './request-state.ts';
 import { taskMeta } from './task-answer.ts';
 import { isTaskTool } from './task-tools.ts';
 import type { TaskTools } from './task-tools.ts';
-import { TASKS_EXTENSION } from './tasks/extension.ts';
-import { registerTaskListen } from './tasks/listen.ts';
-import type { TaskListens } from './tasks/listens.ts';
-import { registerTaskMethods } from './tasks/methods.ts';
-import { createTaskResult } from './tasks/wire-task.ts';
+import { createTaskResult, registerTaskListen, registerTaskMethods, TASKS_EXTENSION } from './tasks/index.ts';
+import type { TaskListens } from './tasks/index.ts';
 
 export interface ServerParts extends CallParts {
   catalog: ToolCatalog;

@@ -6,7 +6,7 @@ import type { GatewayLimits } from './limits.ts';
 import type { GatewayLog } from './log.ts';
 import { sdkErrorLogger } from './sdk-errors.ts';
 import { StdioLines } from './stdio-lines.ts';
-import { withOwnName } from './tasks/listen-name.ts';
+import { withOwnName } from './tasks/index.ts';
 
 export interface StdioOptions {
   /** Default: the process's own. Nothing else may write to stdout. */

@@ -13,7 +13,7 @@ import { encodedBody, httpMessageRefusal, shuttingDown, unknownSession } from '.
 import type { HttpRefusal } from '../error-mapping.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import { sdkErrorLogger } from '../sdk-errors.ts';
-import { opensStream, withOwnHeader, withOwnName } from '../tasks/listen-name.ts';
+import { opensStream, withOwnHeader, withOwnName } from '../tasks/index.ts';
 import { readBody } from './body.ts';
 import { withFlowControl } from './flow-control.ts';
 import type { FlowParts } from './flow-control.ts';

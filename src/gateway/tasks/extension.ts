@@ -1,7 +1,4 @@
-/**
- * The Tasks extension's name and who declared it. The folder `tasks/` holds all that the SDK does not bring for it yet
- * (facts/mcp-sdk.md, 0.1); the rest of the gateway uses `declaresTasks`, `createTaskResult` and `registerTaskMethods`.
- */
+/** The Tasks extension's name and who declared it. */
 import { hasTaskClientCapabilityV2, TASKS_EXTENSION_ID_V2 } from '@modelcontextprotocol/ext-tasks/core/v2';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { missingExtension } from '../error-mapping.ts';
