@@ -180,9 +180,11 @@ describe.each(STORES)('attempts at one operation on $kind', ({ open }) => {
 
   test('[S2.3] a claim that has run out is taken over by an equal attempt, which looks before it sends (field case 7)', async () => {
     const operation = await undeduped();
-    await operation.crash('after_effect', { attempt: 1 });
+    const deadlines = { ...operation.plan.deadlines, heartbeatMs: 2_000 };
+    await operation.crash('after_effect', { attempt: 1, plan: { ...operation.plan, deadlines } });
     expect(await operation.attempt({ attempt: 1 })).toMatchObject({ kind: 'busy', reason: 'claimed' });
-    await sleep(40);
+    const { claimedUntil } = await operation.row();
+    while ((await ledger.now()) <= (claimedUntil ?? 0)) await sleep(50);
     expect(await operation.attempt({ attempt: 1 })).toMatchObject({ kind: 'committed' });
     expect(operation.target.total).toBe(1);
   });

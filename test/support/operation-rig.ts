@@ -54,9 +54,12 @@ export interface OperationSpec {
 const PRINCIPAL = { tenant: 'local', subject: 'ann', roles: ['buyer'] };
 let keysDrawn = 0;
 
-/** S2.3: handlers that were called without their intent in the ledger. Whatever a test is about, there are none. */
-const unintended: string[] = [];
-afterEach(() => expect(unintended.splice(0)).toEqual([]));
+/** S2.3: whatever a test is about, no handler is called without its intent in the ledger. */
+const intents: Promise<string | null>[] = [];
+afterEach(async () => {
+  const missing = (await Promise.all(intents.splice(0))).filter((intent) => intent !== null);
+  expect(missing, 'handlers called without an intent').toEqual([]);
+});
 
 export class Operation {
   readonly ledger: Ledger;
@@ -197,17 +200,21 @@ export class Operation {
 }
 
 /**
- * In a transaction of the ledger's the intent is committed with the effect, and nobody else can see it; a `safe` action
- * that runs while the ledger is away has none, and generation 0.
+ * Asked for as the handler begins, which does not wait for the answer: deadlines in tests are short. In a transaction of
+ * the ledger's the intent is committed with the effect, and nobody else can see it; a `safe` action that runs while the
+ * ledger is away has none, and generation 0.
  */
-async function assertIntended(ledger: Ledger, { operationId, fence, tx }: ExecuteContext): Promise<void> {
+function lookForIntent(ledger: Ledger, { operationId, fence, tx }: ExecuteContext): void {
   if (tx !== undefined || fence.endsWith('.0')) return;
-  const attempts = await ledger.attempts(operationId);
-  const isIntended = attempts.some(
-    ({ ordinal, attempt, generation, executing }) =>
-      executing && fence === `${ordinal}.${attempt}.${generation}`,
-  );
-  if (!isIntended) unintended.push(`${operationId} under ${fence}`);
+  const missing = async (): Promise<string | null> => {
+    const attempts = await ledger.attempts(operationId);
+    const isIntended = attempts.some(
+      ({ ordinal, attempt, generation, executing }) =>
+        executing && fence === `${ordinal}.${attempt}.${generation}`,
+    );
+    return isIntended ? null : `${operationId} under ${fence}`;
+  };
+  intents.push(missing());
 }
 
 function actionOf(
@@ -224,12 +231,12 @@ function actionOf(
   const handlers: Handlers = {
     ...spec.handlers,
     execute: async (input, context) => {
-      await assertIntended(ledger, context);
+      lookForIntent(ledger, context);
       return execute(input, context);
     },
     ...(rollback !== undefined && {
       rollback: async (input, result, context) => {
-        await assertIntended(ledger, context);
+        lookForIntent(ledger, context);
         return rollback(input, result, context);
       },
     }),
