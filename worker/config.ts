@@ -68,6 +68,8 @@ export interface LoadConfigOptions {
   cwd?: string;
   /** `--config`; wins over HOLDFAST_CONFIG. */
   file?: string;
+  /** An encryption key for where none is set, by what else is configured. Default: none. */
+  keyOf?: (found: Pick<Config, 'stateDir' | 'temporal'>) => string | undefined;
 }
 
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<Config> {
@@ -77,8 +79,12 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     cwd,
     options.file ?? (env['HOLDFAST_CONFIG'] || undefined),
   );
-  const { deploymentName, buildId, versioning, ...settings } = readSettings(env, file);
-  const stateDir = resolve(cwd, settings.stateDir);
+  const given = readSettings(env, file);
+  const stateDir = resolve(cwd, given.stateDir);
+  const temporal = temporalConfig(env);
+  const key = given.encryptionKeys.length > 0 ? undefined : options.keyOf?.({ stateDir, temporal });
+  const { deploymentName, buildId, versioning, ...settings } =
+    key === undefined ? given : readSettings({ ...env, [CONFIG.encryptionKeys.env]: key }, file);
   checkKeyPresence([...file.actions, ...(file.procedures?.contracts ?? [])], settings.encryptionKeys);
   return {
     ...settings,
@@ -92,7 +98,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     oauth: oauthOf(settings, file),
     procedures: proceduresOf(file, path === null ? cwd : dirname(path)),
     principal: { tenant: settings.tenant, subject: settings.subject, roles: settings.roles },
-    temporal: temporalConfig(env),
+    temporal,
     file,
   };
 }

@@ -40,8 +40,6 @@ export interface OpenOptions {
   upstreams?: boolean;
   /** Bring schema and search attributes up to date first, as `dev` and `demo` do. Default false: `holdfast migrate` does. */
   migrate?: boolean;
-  /** Instead of the configured address: the embedded server's. */
-  address?: string;
   log?: ReturnType<typeof createLogger>;
 }
 
@@ -173,11 +171,8 @@ async function openStore(config: Config, { transaction }: Metrics): Promise<Ledg
 }
 
 /** A worker needs the native connection, and a client on the same one may start eagerly. */
-async function connect(
-  { config, worker, address }: OpenOptions,
-  log: Holdfast['log'],
-): Promise<EngineConnection> {
-  const options = { ...config.temporal.connectionOptions, ...(address !== undefined && { address }) };
+async function connect({ config, worker }: OpenOptions, log: Holdfast['log']): Promise<EngineConnection> {
+  const options = config.temporal.connectionOptions;
   if (worker) installRuntime(log);
   try {
     if (!worker) {

@@ -16,6 +16,9 @@ const webhookSecrets = z
 
 const httpAddress = text.regex(/^https?:\/\/[^\s]+$/).nullable();
 
+/** In the working directory. */
+export const DEFAULT_STATE_DIR = '.holdfast';
+
 export const CONFIG = {
   stateDir: setting({
     env: 'HOLDFAST_STATE_DIR',
@@ -25,7 +28,7 @@ export const CONFIG = {
     fix: 'name a directory on a local disk that this user may write',
     meaning: 'Where one-machine use keeps its state: the SQLite ledger, the embedded server, generated keys.',
     defaultText: '`.holdfast` in the working directory',
-    default: () => '.holdfast',
+    default: () => DEFAULT_STATE_DIR,
   }),
   databaseUrl: setting({
     env: 'HOLDFAST_DATABASE_URL',

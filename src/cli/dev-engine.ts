@@ -1,20 +1,8 @@
-/** One-machine use: the embedded Temporal server and a key of its own, in the state folder (interfaces.md "Secrets in history"). */
-import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+/** One-machine use: the embedded Temporal server in the state folder, and what its errors are to a user. */
+import { resolve } from 'node:path';
 import { EmbeddedError, startEmbeddedTemporal } from '../embedded/index.ts';
 import type { EmbeddedTemporal } from '../embedded/index.ts';
 import { HoldfastError } from '../contract/error.ts';
-import { KEY_FILE } from './session.ts';
-
-/** Makes the folder's encryption key once, mode 0600, unless the environment names one. */
-export function ensureEncryptionKey(stateDir: string): void {
-  if (process.env['HOLDFAST_ENCRYPTION_KEY'] !== undefined) return;
-  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-  const file = join(stateDir, KEY_FILE);
-  if (!existsSync(file))
-    writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
-}
 
 /** Throws `embedded_unavailable` with what to do. */
 export async function startDevEngine(

@@ -2,8 +2,6 @@
  * What a short-lived command needs: configuration, ledger and, where tasks are spoken to, Temporal. Works through client
  * and ledger, not through HTTP; a running `holdfast dev` of the same folder is found by its runtime file.
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import type { HoldfastClient } from '../client/index.ts';
 import { quietAtItsEnd } from '../client/quiet-connection.ts';
@@ -13,6 +11,8 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Principal } from '../task/plan.ts';
 import { createLogger, loadConfig, openHoldfast } from '../../worker/index.ts';
 import type { Config, Holdfast } from '../../worker/index.ts';
+import { DEFAULT_STATE_DIR } from '../../worker/settings.ts';
+import { ensureKey, readKey } from './key-file.ts';
 import type { GlobalOptions } from './program.ts';
 import { readRuntimeFile } from './runtime-file.ts';
 
@@ -29,26 +29,52 @@ export interface Session extends LedgerSession {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Made by `holdfast dev` when none is configured (interfaces.md "Secrets in history"). */
-export const KEY_FILE = 'encryption-key';
 
-/** Configuration as a command sees it: environment, file, then what a running `dev` says of itself. */
-export async function loadCommandConfig(options: GlobalOptions): Promise<Config> {
-  const env = { ...process.env };
-  const stateDir = env['HOLDFAST_STATE_DIR'] ?? '.holdfast';
-  const runtime = readRuntimeFile(stateDir);
-  if (runtime !== null) {
-    env['TEMPORAL_ADDRESS'] ??= runtime.temporalAddress;
-    env['TEMPORAL_NAMESPACE'] ??= runtime.temporalNamespace;
-    if (options.config === undefined && runtime.configFile !== null)
-      env['HOLDFAST_CONFIG'] ??= runtime.configFile;
-  }
-  const keyFile = join(stateDir, KEY_FILE);
-  if (env['HOLDFAST_ENCRYPTION_KEY'] === undefined && existsSync(keyFile)) {
-    env['HOLDFAST_ENCRYPTION_KEY'] = readFileSync(keyFile, 'utf8').trim();
-  }
-  return loadConfig({ env, ...(options.config !== undefined && { file: options.config }) });
+/** What of a configuration says which Temporal is meant, and where the state of one-machine use is. */
+export type Whereabouts = Pick<Config, 'stateDir' | 'temporal'>;
+
+/**
+ * Configuration as a command sees it: environment, file, then what is kept with the state: the key that `dev` made, and
+ * where a running `dev` is reached. `makesKey` says whether a missing key is made. Default: it is not.
+ */
+export async function loadCommandConfig(
+  options: GlobalOptions,
+  makesKey: (found: Whereabouts) => boolean = () => false,
+): Promise<Config> {
+  const file = options.config ?? set('HOLDFAST_CONFIG') ?? configFileOfRunning();
+  const config = await loadConfig({
+    ...(file !== undefined && { file }),
+    keyOf: (found) => (makesKey(found) ? ensureKey(found.stateDir) : readKey(found.stateDir)),
+  });
+  const runtime = readRuntimeFile(config.stateDir);
+  if (runtime === null || (hasTemporal(config) && isTemporalNamed())) return config;
+  return onEngine(config, { address: runtime.temporalAddress, namespace: runtime.temporalNamespace });
 }
+
+/** A `dev` that runs here knows its file, wherever that is. */
+const configFileOfRunning = (): string | undefined =>
+  readRuntimeFile(set('HOLDFAST_STATE_DIR') ?? DEFAULT_STATE_DIR)?.configFile ?? undefined;
+
+/** A variable set to nothing counts as not set. */
+const set = (name: string): string | undefined => process.env[name]?.trim() || undefined;
+
+/** What Temporal's own file merely says does not stand against a `dev` that runs here. */
+const isTemporalNamed = (): boolean =>
+  ['TEMPORAL_ADDRESS', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE'].some((name) => set(name) !== undefined);
+
+/** The user's own: by variable, or by a profile of Temporal's configuration file. */
+export const hasTemporal = ({ temporal }: Pick<Whereabouts, 'temporal'>): boolean =>
+  temporal.connectionOptions.address !== undefined;
+
+/** A Temporal is there already: the user's own, or that of a `dev` that runs here. */
+export const isServed = (found: Whereabouts): boolean =>
+  hasTemporal(found) || readRuntimeFile(found.stateDir) !== null;
+
+/** On the embedded server, which knows nothing of the TLS, keys and namespaces meant for another. */
+export const onEngine = (
+  config: Config,
+  { address, namespace }: { address: string; namespace: string },
+): Config => ({ ...config, temporal: { namespace, connectionOptions: { address } } });
 
 export async function withLedger<T>(
   options: GlobalOptions,

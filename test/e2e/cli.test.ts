@@ -299,6 +299,44 @@ describe('holdfast dev', () => {
   });
 });
 
+describe('on a machine set up for another Temporal', () => {
+  const ELSEWHERE = { TEMPORAL_NAMESPACE: 'elsewhere', TEMPORAL_API_KEY: 'of-another' };
+
+  it('dev and what finds it speak to its own Temporal, and all of its state is where the file says', async () => {
+    const own = mkdtempSync(join(tmpdir(), 'holdfast-own-'));
+    writeFileSync(join(own, 'holdfast.config.mjs'), `export default { actions: [], stateDir: 'kept' };`);
+    const place = { cwd: own, env: ELSEWHERE };
+    const running = await startHoldfast({ ...place, env: { ...ELSEWHERE, HOLDFAST_PORT: '0' } }, 'dev');
+    try {
+      const { value } = await holdfastJson<{ verdict: string }[]>(place, 'doctor');
+      expect(value.filter((finding) => finding.verdict !== 'ok')).toEqual([]);
+      expect(readdirSync(join(own, 'kept'))).toEqual(
+        expect.arrayContaining(['encryption-key', 'ledger.db', 'runtime.json', 'temporal']),
+      );
+      expect(existsSync(join(own, '.holdfast'))).toBe(false);
+    } finally {
+      await running.end();
+      rmSync(own, { recursive: true, force: true });
+    }
+  });
+
+  it('mcp takes the Temporal that a profile names for the user’s own, and starts none beside it', async () => {
+    const own = mkdtempSync(join(tmpdir(), 'holdfast-profile-'));
+    const profiles = join(own, 'temporal.toml');
+    writeFileSync(profiles, `[profile.default]\naddress = "127.0.0.1:1"\n`);
+    const { code, stderr } = await holdfast(
+      { cwd: own, env: { TEMPORAL_CONFIG_FILE: profiles } },
+      'mcp',
+      '--config',
+      TRANSFER,
+    );
+    expect(code).toBe(3);
+    expect(stderr).toContain('127.0.0.1:1');
+    expect(existsSync(join(own, '.holdfast', 'temporal'))).toBe(false);
+    rmSync(own, { recursive: true, force: true });
+  });
+});
+
 describe('holdfast mcp', () => {
   it('serves an MCP client over stdio with nothing else running [M2.1]', async () => {
     const alone = mkdtempSync(join(tmpdir(), 'holdfast-mcp-'));

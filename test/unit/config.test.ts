@@ -95,6 +95,18 @@ describe('the environment', () => {
     expect(config.principal).toEqual({ tenant: 'acme', subject: 'ann', roles: ['buyer', 'operator'] });
   });
 
+  test('may leave the encryption key to whoever keeps one with the state', async () => {
+    const key = randomBytes(32).toString('base64');
+    const asked: string[] = [];
+    const keyOf = ({ stateDir }: { stateDir: string }) => (asked.push(stateDir), key);
+    write('holdfast.config.mjs', `export default { actions: [], stateDir: 'kept' };`);
+    expect((await loadConfig({ cwd, env: {}, keyOf })).encryptionKeys).toHaveLength(1);
+    expect(asked).toEqual([join(cwd, 'kept')]);
+    const env = { HOLDFAST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+    expect((await loadConfig({ cwd, env, keyOf })).encryptionKeys).toHaveLength(1);
+    expect(asked).toHaveLength(1);
+  });
+
   test('is read for Temporal the way Temporal’s own tools read it', async () => {
     const { temporal } = await load({
       TEMPORAL_ADDRESS: 'temporal.internal:7233',

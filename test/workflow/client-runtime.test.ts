@@ -118,7 +118,8 @@ describe('a process without a worker', () => {
 
 describe('without Temporal', () => {
   test('opening says engine_unavailable and names the address', async () => {
-    const opening = openHoldfast({ config, migrate: true, address: '127.0.0.1:9' });
+    const temporal = { ...config.temporal, connectionOptions: { address: '127.0.0.1:9' } };
+    const opening = openHoldfast({ config: { ...config, temporal }, migrate: true });
     await expect(opening).rejects.toMatchObject({
       code: 'engine_unavailable',
       details: { address: '127.0.0.1:9' },

@@ -66,9 +66,8 @@ export function addRehearseCommand({ program, run }: CommandSite): void {
 
 /** Nothing of the user's own ledger is read, so no key of theirs is needed. */
 function rehearsalConfig({ config: file }: GlobalOptions): Promise<Config> {
-  const key = process.env['HOLDFAST_ENCRYPTION_KEY'] ?? randomBytes(32).toString('base64');
-  const env = { ...process.env, HOLDFAST_ENCRYPTION_KEY: key };
-  return loadConfig({ env, ...(file !== undefined && { file }) });
+  const keyOf = () => randomBytes(32).toString('base64');
+  return loadConfig({ keyOf, ...(file !== undefined && { file }) });
 }
 
 async function rehearsed(

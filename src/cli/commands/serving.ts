@@ -1,13 +1,13 @@
 /** The processes that stay: `dev`, `serve`, `worker`, `gateway` and `mcp`. */
 import { installDrain, openHoldfast } from '../../../worker/index.ts';
 import type { Config, DrainStep, Holdfast } from '../../../worker/index.ts';
-import { ensureEncryptionKey, startDevEngine } from '../dev-engine.ts';
+import { startDevEngine } from '../dev-engine.ts';
 import { EXIT } from '../exit-code.ts';
 import type { CommandSite, GlobalOptions } from '../program.ts';
 import { serveMetrics } from '../metrics-route.ts';
 import { readinessOf } from '../readiness.ts';
-import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
-import { loadCommandConfig } from '../session.ts';
+import { removeRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
+import { hasTemporal, isServed, loadCommandConfig, onEngine } from '../session.ts';
 import { openTerminal } from '../terminal.ts';
 
 /** Loaded where there is one: a worker alone is 25 MB smaller without. */
@@ -106,10 +106,8 @@ function announce(ready: { url?: string }): void {
 async function dev(options: GlobalOptions): Promise<number> {
   const terminal = openTerminal(process.stderr);
   const say = (line: string): void => terminal.write(terminal.paint('dim', line));
-  const stateDir = process.env['HOLDFAST_STATE_DIR'] ?? '.holdfast';
-  ensureEncryptionKey(stateDir);
   process.env['HOLDFAST_LOG_LEVEL'] ??= 'warn'; // people read this terminal
-  const config = await loadCommandConfig(options);
+  const config = await loadCommandConfig(options, () => true);
   const engine = await startDevEngine(config.stateDir, say);
   return opening([stopping(engine)], async (steps) => {
     const holdfast = await openDev(config, engine);
@@ -130,7 +128,7 @@ async function dev(options: GlobalOptions): Promise<number> {
 type Engine = Awaited<ReturnType<typeof startDevEngine>>;
 
 function openDev(config: Config, engine: Engine): Promise<Holdfast> {
-  return openHoldfast({ config, worker: true, migrate: true, address: engine.address });
+  return openHoldfast({ config: onEngine(config, engine), worker: true, migrate: true });
 }
 
 const stopping = (engine: Engine): DrainStep => ({ name: 'temporal', run: () => engine.stop() });
@@ -154,11 +152,8 @@ function runtimeOf(config: Config, engine: Engine, mcpUrl?: string) {
 
 /** On your Temporal, or a running `dev`'s, where there is one; else it brings its own, like `dev`. Standard output is the client's. */
 async function mcp(options: GlobalOptions): Promise<number> {
-  const stateDir = process.env['HOLDFAST_STATE_DIR'] ?? '.holdfast';
-  const isServed = process.env['TEMPORAL_ADDRESS'] !== undefined || readRuntimeFile(stateDir) !== null;
-  if (!isServed) ensureEncryptionKey(stateDir);
-  const config = await loadCommandConfig(options);
-  const engine = isServed ? null : await startDevEngine(config.stateDir, (line) => console.error(line));
+  const config = await loadCommandConfig(options, (found) => !isServed(found));
+  const engine = hasTemporal(config) ? null : await startDevEngine(config.stateDir, (line) => console.error(line));
   return opening(engine === null ? [] : [stopping(engine)], async (steps) => {
     const holdfast =
       engine === null ? await openHoldfast({ config, upstreams: true }) : await openDev(config, engine);
