@@ -4,13 +4,17 @@
  * 1. A file under its final name is complete: it is written under another name and renamed.
  * 2. While one process fetches, the others wait for it. A lock whose holder is gone is broken; should two processes
  *    break it at once, both fetch, and (1) still holds.
+ * 3. Nothing is kept in, or run from, a place that another user could have written to: the machine's temporary folder
+ *    is everyone's, and the name of ours in it is known.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, link, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { access, link, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from './embedded-error.ts';
 
 const LOCK_POLL_MS = 100;
 /** Longer than the slowest fetch is given; after it a waiter fetches for itself. */
@@ -33,18 +37,41 @@ export async function isExecutable(path: string): Promise<boolean> {
   );
 }
 
-/** The first folder that takes a file. Its errors name every folder tried. */
+/** A complete binary that nobody else could have put there. */
+export async function isKept(path: string): Promise<boolean> {
+  return (await isOurs(dirname(path))) && (await isOurs(path)) && (await isExecutable(path));
+}
+
+/** Of a symbolic link the one who made it counts too. False for what is not there. */
+async function isOurs(path: string): Promise<boolean> {
+  const uid = userInfo().uid;
+  try {
+    const [named, meant] = await Promise.all([lstat(path), stat(path)]);
+    return (named.uid === uid || named.uid === 0) && isSafe(meant, uid);
+  } catch {
+    return false;
+  }
+}
+
+const WRITABLE_BY_OTHERS = 0o022;
+
+/** Written by this user or root alone. */
+export const isSafe = (found: Pick<Stats, 'uid' | 'mode'>, uid: number): boolean =>
+  (found.uid === uid || found.uid === 0) && (found.mode & WRITABLE_BY_OTHERS) === 0;
+
+/** The first folder that takes a file and is ours alone. Its errors name every folder tried. */
 export async function firstWritable(folders: readonly string[]): Promise<string> {
   const refusals: string[] = [];
   for (const folder of folders) {
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
+      if (!(await isOurs(folder))) throw new Error('another user may write to it');
       const probe = join(folder, `.probe-${randomUUID()}`);
       await writeFile(probe, '');
       await rm(probe);
       return folder;
     } catch (error) {
-      refusals.push(`${folder}: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+      refusals.push(`${folder}: ${(error as NodeJS.ErrnoException).code ?? messageOf(error)}`);
     }
   }
   throw new Error(`no folder to keep the binary in (${refusals.join('; ')})`);
@@ -55,9 +82,9 @@ export async function firstWritable(folders: readonly string[]): Promise<string>
  * Safe under concurrency, across processes; a failing `produce` leaves nothing behind.
  */
 export async function fillOnce(target: string, produce: (scratch: string) => Promise<string>): Promise<void> {
-  const release = await lock(`${target}.lock`, () => isExecutable(target));
+  const release = await lock(`${target}.lock`, () => isKept(target));
   try {
-    if (await isExecutable(target)) return;
+    if (await isKept(target)) return;
     const scratch = await mkdtemp(join(dirname(target), '.fetch-'));
     try {
       await rename(await produce(scratch), target);

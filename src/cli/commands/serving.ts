@@ -153,7 +153,9 @@ function runtimeOf(config: Config, engine: Engine, mcpUrl?: string) {
 /** On your Temporal, or a running `dev`'s, where there is one; else it brings its own, like `dev`. Standard output is the client's. */
 async function mcp(options: GlobalOptions): Promise<number> {
   const config = await loadCommandConfig(options, (found) => !isServed(found));
-  const engine = hasTemporal(config) ? null : await startDevEngine(config.stateDir, (line) => console.error(line));
+  const engine = hasTemporal(config)
+    ? null
+    : await startDevEngine(config.stateDir, (line) => console.error(line));
   return opening(engine === null ? [] : [stopping(engine)], async (steps) => {
     const holdfast =
       engine === null ? await openHoldfast({ config, upstreams: true }) : await openDev(config, engine);

