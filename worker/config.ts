@@ -160,8 +160,17 @@ function temporalConfig(env: NodeJS.ProcessEnv): ClientConnectConfig & { namespa
     const expected =
       'what @temporalio/envconfig reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_TLS_…)';
     throw configurationError(
-      [{ name: 'TEMPORAL_*', problem: why, expected, fix: 'correct the variable or the profile file' }],
+      [{ name: namedBy(why, variables), problem: why, expected, fix: 'correct it, or unset it' }],
       error,
     );
   }
+}
+
+/** What reads them names no variable, but repeats what one says: a path, a profile. Else it is in the file that it read. */
+function namedBy(why: string, variables: [string, string][]): string {
+  const repeated = variables.filter(
+    ([name, value]) => name.startsWith('TEMPORAL_') && value.length > 1 && why.includes(value),
+  );
+  const [longest] = repeated.sort(([, a], [, b]) => b.length - a.length);
+  return longest?.[0] ?? 'TEMPORAL_CONFIG_FILE';
 }

@@ -19,6 +19,18 @@ const httpAddress = text.regex(/^https?:\/\/[^\s]+$/).nullable();
 /** In the working directory. */
 export const DEFAULT_STATE_DIR = '.holdfast';
 
+const otlpProtocol = (env: string, ofWhat: string) =>
+  setting({
+    env,
+    key: null,
+    schema: z.enum(['http/json', 'http/protobuf']).nullable(),
+    expected: '`http/json` or `http/protobuf`',
+    fix: 'name the collector’s address for OTLP over HTTP, usually port 4318, and leave this out: gRPC is not spoken',
+    meaning: `${ofWhat}. JSON is sent in either case, which a receiver of OTLP over HTTP takes.`,
+    defaultText: '`http/json`',
+    default: () => null,
+  });
+
 export const CONFIG = {
   stateDir: setting({
     env: 'HOLDFAST_STATE_DIR',
@@ -226,6 +238,8 @@ export const CONFIG = {
     defaultText: 'none',
     default: () => null,
   }),
+  otlpProtocol: otlpProtocol('OTEL_EXPORTER_OTLP_PROTOCOL', 'What is spoken to the collector'),
+  otlpTracesProtocol: otlpProtocol('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'The same, for traces alone'),
   tracesExporter: setting({
     env: 'OTEL_TRACES_EXPORTER',
     key: null,

@@ -108,7 +108,7 @@ export async function serveMetrics(
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
     throw unusable(
       'HOLDFAST_WORKER_METRICS_PORT',
-      `Can not listen on ${host}:${port}: ${error.code ?? error.message}.`,
+      `Can not listen on ${host}:${port}: ${error.code ?? error.message}. Set HOLDFAST_WORKER_METRICS_PORT to a free port.`,
     );
   });
   return {

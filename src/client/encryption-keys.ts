@@ -71,7 +71,7 @@ function decodeKey(text: string): Uint8Array | null {
 
 function invalidKeys(problem: string): HoldfastError {
   const shape = 'comma-separated keys of 32 bytes in base64, newest first';
-  const fix = 'make one with `openssl rand -base64 32`';
+  const fix = 'make one with `openssl rand -base64 32`; to rotate, put the new key in front';
   return new HoldfastError(
     'invalid_configuration',
     `${ENCRYPTION_KEY_VARIABLE}: ${problem}. Expected ${shape}; ${fix}.`,

@@ -213,9 +213,14 @@ export function defineConfig(config: HoldfastConfig): HoldfastConfig {
         : issue.message,
   }));
   const list = issues.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  throw new HoldfastError('invalid_configuration', `The configuration is wrong. ${list}`, {
-    details: { issues },
-  });
+  const fix = 'write it as docs/configuration.md and the type HoldfastConfig have it';
+  throw new HoldfastError(
+    'invalid_configuration',
+    `The configuration is wrong. ${list}. To mend it, ${fix}.`,
+    {
+      details: { name: issues[0]?.field ?? '(configuration)', fix, issues },
+    },
+  );
 }
 
 function isAction(value: unknown): boolean {

@@ -277,6 +277,7 @@ describe('holdfast dev', () => {
         const { code, stderr } = await holdfast({ cwd: own, env }, command, '--config', TRANSFER);
         expect(code).toBe(2);
         expect(stderr).toContain(`127.0.0.1:${port}`);
+        expect(stderr).toContain('Set HOLDFAST_PORT to');
         expect(existsSync(join(own, '.holdfast', 'runtime.json'))).toBe(command === 'gateway');
       } finally {
         taken.close();

@@ -52,7 +52,7 @@ describe('who is let in', () => {
   it.each([
     ['0.0.0.0', { kind: 'loopback', principal: { tenant: 't', subject: 's', roles: [] } }, 'auth'],
     ['::', { kind: 'loopback', principal: { tenant: 't', subject: 's', roles: [] } }, 'auth'],
-    ['0.0.0.0', TOKENS, 'http.allowedHosts'],
+    ['0.0.0.0', TOKENS, 'gateway.allowedHosts'],
   ] as [string, GatewayAuth, string][])(
     'refuses to listen on %s without what that takes: %o [M7.1]',
     async (host, auth, name) => {

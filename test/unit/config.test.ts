@@ -121,6 +121,8 @@ describe('the environment', () => {
     ['HOLDFAST_PORT', 'eighty'],
     ['HOLDFAST_DATABASE_URL', 'mysql://somewhere'],
     ['HOLDFAST_LOG_LEVEL', 'loud'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+    ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'grpc'],
     ['HOLDFAST_SHUTDOWN_GRACE', '15 seconds'],
     ['HOLDFAST_ACTIVITY_SLOTS', '0'],
     ['HOLDFAST_MAX_CACHED_WORKFLOWS', '1'],
@@ -143,6 +145,43 @@ describe('the environment', () => {
     expect(error.code).toBe('invalid_configuration');
     expect(error.message).toContain(name);
     expect(error.details).toMatchObject({ name, expected: expect.any(String), fix: expect.any(String) });
+  });
+
+  test.each(Object.values(CONFIG))(
+    '$env is refused by its name, and its key in the file by that, with shape and fix and without the value',
+    async ({ env, key, expected, fix }) => {
+      const wrong = '"'.repeat(5_000); // too long for any text, and of no other shape
+      const isRefused = async (refused: Promise<HoldfastError>, name: string) => {
+        const { code, message, details } = await refused;
+        expect({ code, details }).toMatchObject({
+          code: 'invalid_configuration',
+          details: { name, expected, fix },
+        });
+        for (const part of [name, expected, fix]) expect(message).toContain(part);
+        expect(message + JSON.stringify(details)).not.toMatch(/(\\?"){9}/);
+      };
+      await isRefused(refusal({ [env]: wrong }), env);
+      if (key === null) return;
+      const inFile = key.split('.').reduceRight<unknown>((value, name) => ({ [name]: value }), wrong);
+      write('wrong.mjs', `export default ${JSON.stringify({ actions: [], ...(inFile as object) })};`);
+      await isRefused(refusal({}, 'wrong.mjs'), key);
+    },
+  );
+
+  test.each([
+    ['TEMPORAL_CONFIG_FILE', { TEMPORAL_CONFIG_FILE: 'broken.toml' }],
+    ['TEMPORAL_PROFILE', { TEMPORAL_PROFILE: 'nobody-wrote-it', TEMPORAL_CONFIG_FILE: 'empty.toml' }],
+    ['TEMPORAL_TLS_CLIENT_CERT_PATH', { TEMPORAL_TLS_CLIENT_CERT_PATH: '/no/such/cert.pem' }],
+  ])('%s is named where Temporal’s settings can not be read', async (name, given) => {
+    write('broken.toml', '[profile.default');
+    write('empty.toml', '');
+    const env = { ...given } as Record<string, string>;
+    if (env['TEMPORAL_CONFIG_FILE']) env['TEMPORAL_CONFIG_FILE'] = join(cwd, env['TEMPORAL_CONFIG_FILE']);
+    expect((await refusal(env)).details).toMatchObject({
+      name,
+      expected: expect.any(String),
+      fix: expect.any(String),
+    });
   });
 
   test('makes a worker one build of a deployment, by both names or not at all [S3.3]', async () => {
@@ -288,7 +327,9 @@ describe('the file', () => {
 
   test('with a misspelt key or a wrong value is refused', async () => {
     write('holdfast.config.mjs', `export default { actions: [], prot: 1 };`);
-    expect((await refusal()).message).toContain('prot');
+    const { message, details } = await refusal();
+    expect(message).toContain('prot');
+    expect(details).toMatchObject({ name: '(configuration)', fix: expect.any(String) });
     write('other.mjs', `export default { actions: [], port: 'x' };`);
     expect((await refusal({}, 'other.mjs')).details).toMatchObject({ name: 'port' });
   });

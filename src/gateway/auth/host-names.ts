@@ -22,8 +22,8 @@ export function hostNames(auth: GatewayAuth, host: string, allowedHosts: readonl
     auth.kind === 'oauth' ? [new URL(auth.oauth.resource).hostname, ...allowedHosts] : allowedHosts;
   if (WILDCARD_HOSTS.has(host) && named.length === 0) {
     throw refuse(
-      'http.allowedHosts',
-      `Listening on every address needs http.allowedHosts: the names under which clients reach this gateway.`,
+      'gateway.allowedHosts',
+      `Listening on every address needs \`gateway.allowedHosts\`: the names, without port, under which clients reach this gateway. Write them into the configuration, or set HOLDFAST_HOST to one address.`,
     );
   }
   const own = WILDCARD_HOSTS.has(host)

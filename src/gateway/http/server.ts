@@ -127,20 +127,20 @@ function pathOf(request: IncomingMessage): string {
   return URL.canParse(target, 'http://localhost') ? new URL(target, 'http://localhost').pathname : '';
 }
 
+function canNotListen(host: string, port: number, cause: NodeJS.ErrnoException): HoldfastError {
+  const reason = cause.code ?? 'unknown';
+  const [name, fix] =
+    reason === 'EADDRINUSE' || reason === 'EACCES'
+      ? ['HOLDFAST_PORT', 'a port from 1 to 65535 that is free and that this user may take']
+      : ['HOLDFAST_HOST', 'an address or name of this machine'];
+  const message = `Can not listen on ${host}:${port}: ${cause.code ?? cause.message}. Set ${name} to ${fix}.`;
+  const details = { name, host, port, reason };
+  return new HoldfastError('invalid_configuration', message, { details, cause });
+}
+
 function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        new HoldfastError(
-          'invalid_configuration',
-          `Can not listen on ${host}:${port}: ${error.code ?? error.message}.`,
-          {
-            details: { name: 'http.port', host, port, reason: error.code ?? 'unknown' },
-            cause: error,
-          },
-        ),
-      ),
-    );
+    server.once('error', (error: NodeJS.ErrnoException) => reject(canNotListen(host, port, error)));
     server.listen(port, host, () => {
       const address = server.address();
       if (address === null || typeof address === 'string')
