@@ -179,7 +179,8 @@ export const ERROR_CODES = {
     action: 'See `holdfast doctor`; call again when it is back.',
   },
   ledger_unsuitable: {
-    meaning: 'The store would not outlive the process, or has another schema version.',
+    meaning:
+      'The store would not outlive the process, is a PostgreSQL older than 15, or has another schema version.',
     retryable: false,
     action: 'Use `sqlite:FILE` on a local disk or PostgreSQL; run `holdfast migrate`.',
   },

@@ -186,7 +186,7 @@ function ledgerOver(store: Store, told: Told): Ledger {
     },
     now: () => guard(() => store.now()),
     check: () => guard(() => check(store)),
-    migrate: () => guard(() => migrate(store)),
+    migrate: () => guard(() => store.checkPlace().then(() => migrate(store))),
     close: () => guard(() => (closing ??= store.close())),
   };
 }

@@ -14,6 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely';
 import type { Kysely } from 'kysely';
 import pg from 'pg';
+import { HoldfastError } from '../contract/error.ts';
 import { bounded } from './bounded.ts';
 import { compilerOf, kyselyOn, kyselyOver } from './connection.ts';
 import type { DialectParts } from './connection.ts';
@@ -27,6 +28,8 @@ import { driverCode, isConnectionError, unavailable } from './store-error.ts';
 const CONNECTIONS_MAX = 10;
 const CONNECT_BOUND_MS = 5_000;
 const TRIES_MAX = 5;
+/** As `server_version_num` has it: the oldest that the tests run on. */
+const OLDEST_SERVER = 150_000;
 /** No answer for so long means a connection that nobody ends: it counts as lost. */
 const ANSWER_BOUND_MS = 30_000;
 /** Who holds a lock and sleeps is ended before those who wait for the lock give up. */
@@ -113,7 +116,19 @@ export class PostgresStore implements Store {
       }
     });
 
-  checkPlace = (): Promise<void> => Promise.resolve();
+  async checkPlace(): Promise<void> {
+    const [row] = await this.query<{ version: number }>({
+      sql: "select current_setting('server_version_num')::integer as version",
+      parameters: [],
+    });
+    assert(row);
+    if (row.version >= OLDEST_SERVER) return;
+    throw new HoldfastError(
+      'ledger_unsuitable',
+      `The ledger’s PostgreSQL is version ${Math.floor(row.version / 10_000)}. Use ${OLDEST_SERVER / 10_000} or newer.`,
+      { details: { version: row.version, expected: OLDEST_SERVER } },
+    );
+  }
 
   close = (): Promise<void> => this.#pool.end();
 
