@@ -46,7 +46,11 @@ const appliesOf = async (operationId: string) =>
 
 const python = (script: string, input: unknown): unknown => {
   const path = fileURLToPath(new URL(script, import.meta.url));
-  const { stdout, stderr } = spawnSync('python3', [path], { input: JSON.stringify(input), encoding: 'utf8' });
+  const { stdout, stderr, error } = spawnSync('python3', [path], {
+    input: JSON.stringify(input),
+    encoding: 'utf8',
+  });
+  if (error) throw new Error('the tests need Python 3.10 on PATH, as `python3`', { cause: error });
   if (stdout === '') throw new Error(stderr);
   return JSON.parse(stdout) as unknown;
 };

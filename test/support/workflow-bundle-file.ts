@@ -17,11 +17,16 @@ export async function workflowBundleFile(): Promise<string> {
   return file;
 }
 
-/** Over everything a workflow may be made of. */
+/** Folders whose files a workflow may be made of; its packages are the lock file's. */
+export const BUNDLED_FOLDERS = ['workflows/', 'src/task/', 'src/procedure/', 'src/contract/'];
+const OTHERS = ['package-lock.json', 'scripts/workflow-bundle.ts'];
+
 function sourceHash(): string {
   const hash = createHash('sha256');
-  for (const folder of ['../../workflows/', '../../src/task/', '../../src/contract/']) {
-    const path = fileURLToPath(new URL(folder, import.meta.url));
+  const at = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+  for (const file of OTHERS) hash.update(readFileSync(at(file)));
+  for (const folder of BUNDLED_FOLDERS) {
+    const path = at(folder);
     for (const name of readdirSync(path).sort()) hash.update(name).update(readFileSync(join(path, name)));
   }
   return hash.digest('hex').slice(0, 16);
