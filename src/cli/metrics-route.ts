@@ -65,7 +65,7 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-export interface MetricsAddress {
+interface MetricsAddress {
   host: string;
   port: number;
   /** Rejects while the process can do nothing; `/readyz` answers 503 then. */

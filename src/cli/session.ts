@@ -31,7 +31,7 @@ export interface Session extends LedgerSession {
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** What of a configuration says which Temporal is meant, and where the state of one-machine use is. */
-export type Whereabouts = Pick<Config, 'stateDir' | 'temporal'>;
+type Whereabouts = Pick<Config, 'stateDir' | 'temporal'>;
 
 /**
  * Configuration as a command sees it: environment, file, then what is kept with the state: the key that `dev` made, and
