@@ -149,15 +149,16 @@ export class UpstreamServer {
 
   #call(id: string | number, params: JsonObject, say: Say, exchange: Exchange): void {
     const args = (params.arguments ?? {}) as JsonObject;
-    const answer = (structuredContent: JsonObject) =>
+    const answer = (structuredContent: JsonObject, meta?: JsonObject) =>
       say.result({
         ...this.#complete(),
         content: [{ type: 'text', text: JSON.stringify(structuredContent) }],
         structuredContent,
+        ...(meta && { _meta: meta }),
       });
     switch (params.name) {
       case 'echo':
-        return answer({ args, meta: params._meta ?? {} });
+        return answer({ args, meta: params._meta ?? {} }, args.answerMeta as JsonObject | undefined);
       case 'fails':
         return say.result({
           ...this.#complete(),
