@@ -319,6 +319,8 @@ export interface Ledger extends Transitions, Outbox, RemoteTasks, UpstreamMemory
   >;
   /** Entries of one task in order, or of a tenant for an export: newest tasks first, whole chains until `limit` (default 10,000) is reached. */
   audit(filter: { taskId: string } | { tenant: string; limit?: number }): Promise<AuditEntry[]>;
+  /** All of a tenant, one whole chain at a time, newest task first: an export of any size. */
+  auditChains(tenant: string): AsyncIterable<AuditEntry[]>;
   /** Checks every chain (or one) against its head; the first break names task and seq. */
   verifyAudit(filter?: {
     taskId: string;

@@ -114,24 +114,35 @@ export async function attempts(db: Kysely<Schema>, operationId: string): Promise
  * verified by whoever reads the export.
  */
 export async function audit(
-  db: Kysely<Schema>,
+  read: Read,
   queries: Queries,
   filter: Parameters<Ledger['audit']>[0],
 ): Promise<AuditEntry[]> {
   if ('taskId' in filter) return chainOf(queries, filter.taskId);
   const entries: AuditEntry[] = [];
   const limit = Math.max(filter.limit ?? AUDIT_DEFAULT, 1);
-  let last: ChainPlace | null = null;
-  while (entries.length < limit) {
-    const heads: ChainPlace[] = await chainsAfter(db, filter.tenant, last);
-    for (const head of heads) {
-      for (const entry of await chainOf(queries, head.task_id)) entries.push(entry);
-      if (entries.length >= limit) break;
-    }
-    last = heads.at(-1) ?? null;
-    if (heads.length < CHAINS_PER_READ) break;
+  for await (const chain of auditChains(read, queries, filter.tenant)) {
+    for (const entry of chain) entries.push(entry);
+    if (entries.length >= limit) break;
   }
   return entries;
+}
+
+type Read = <T>(work: (db: Kysely<Schema>) => Promise<T>) => Promise<T>;
+
+/** Each task's chain by itself, newest task first: what is read is never more than one of them. */
+export async function* auditChains(
+  read: Read,
+  queries: Queries,
+  tenant: string,
+): AsyncGenerator<AuditEntry[], void, void> {
+  for (let last: ChainPlace | null = null; ;) {
+    const after: ChainPlace | null = last;
+    const heads: ChainPlace[] = await read((db) => chainsAfter(db, tenant, after));
+    for (const head of heads) yield chainOf(queries, head.task_id);
+    last = heads.at(-1) ?? null;
+    if (heads.length < CHAINS_PER_READ) return;
+  }
 }
 
 interface ChainPlace {

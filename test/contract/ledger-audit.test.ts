@@ -148,12 +148,17 @@ describe.each(fixture.STORES)('the audit on %s', (kind) => {
     }
   });
 
-  test('[S10.1] more chains than fit into one read are all verified', async () => {
+  test('[S10.1] [S10.4] more chains than fit into one read are all verified, and exported one at a time', async () => {
     const many = await fixture.openPlace(kind);
     try {
       const works: Work[] = [];
       for (let index = 0; index < 450; index += 1) works.push(await fixture.reserved(many.ledger));
       expect(await many.ledger.verifyAudit()).toEqual({ ok: true, tasks: 450, entries: 450 });
+      const chains: string[][] = [];
+      for await (const chain of many.ledger.auditChains('acme'))
+        chains.push([...new Set(chain.map(({ taskId }) => taskId))]);
+      expect(chains.every((tasks) => tasks.length === 1)).toBe(true);
+      expect(chains.flat().sort()).toEqual(works.map(({ taskId }) => taskId).sort());
       const last = works
         .map(({ taskId }) => taskId)
         .sort()

@@ -212,7 +212,10 @@ describe('holdfast audit and doctor', () => {
     await call('audited');
     expect((await holdfastJson<{ ok: boolean }>({ cwd }, 'audit', 'verify')).value.ok).toBe(true);
     const file = join(cwd, 'export.jsonl');
-    await holdfast({ cwd }, 'audit', 'export', '--out', file);
+    const written = await holdfastJson<{ entries: number }>({ cwd }, 'audit', 'export', '--out', file);
+    const printed = await holdfast({ cwd }, 'audit', 'export');
+    expect(printed.stdout).toBe(readFileSync(file, 'utf8'));
+    expect(printed.stdout.split('\n')).toHaveLength(written.value.entries + 1);
     const elsewhere = mkdtempSync(join(tmpdir(), 'holdfast-elsewhere-'));
     expect((await holdfast({ cwd: elsewhere }, 'audit', 'verify', '--file', file)).code).toBe(0);
     writeFileSync(file, readFileSync(file, 'utf8').replace('operation.committed', 'operation.completed'));

@@ -1,5 +1,6 @@
 /** `holdfast audit show|export|verify`: who asked, what was checked, sent, verified, undone, when, by which version (S10.4). */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
 import { HoldfastError } from '../../contract/error.ts';
 import { verifyAuditExport } from '../../ledger/audit-export.ts';
 import type { AuditEntry } from '../../ledger/ledger.ts';
@@ -7,8 +8,6 @@ import { EXIT } from '../exit-code.ts';
 import type { CommandSite } from '../program.ts';
 import { withLedger } from '../session.ts';
 import { oneLine, tableLines } from '../terminal.ts';
-
-const EXPORT_ENTRIES_MAXIMUM = 1_000_000;
 
 export function addAuditCommands(site: CommandSite): void {
   const audit = site.program
@@ -50,20 +49,29 @@ function addExport({ run }: CommandSite, audit: Group): void {
     .action(
       run(async (report, options, given: { out?: string }) =>
         withLedger(options, async ({ ledger, principal }) => {
-          const entries = await ledger.audit({ tenant: principal.tenant, limit: EXPORT_ENTRIES_MAXIMUM });
-          const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+          const chains = ledger.auditChains(principal.tenant);
           if (given.out === undefined) {
-            process.stdout.write(text);
+            await pipeline(jsonLines(chains), process.stdout, { end: false });
             return EXIT.done;
           }
-          writeFileSync(given.out, text, { mode: 0o600 });
-          report.answer({ entries: entries.length, file: given.out }, (terminal) =>
-            terminal.write(`${entries.length} entries in ${given.out}`),
+          let entries = 0;
+          const counted = jsonLines(chains, () => (entries += 1));
+          await pipeline(counted, createWriteStream(given.out, { mode: 0o600 }));
+          report.answer({ entries, file: given.out }, (terminal) =>
+            terminal.write(`${entries} entries in ${given.out}`),
           );
           return EXIT.done;
         }),
       ),
     );
+}
+
+/** A chain at a time, as fast as it is taken: no export is held in memory. */
+async function* jsonLines(chains: AsyncIterable<AuditEntry[]>, each?: () => void): AsyncGenerator<string> {
+  for await (const chain of chains) {
+    for (const _ of chain) each?.();
+    yield chain.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+  }
 }
 
 function addVerify({ run }: CommandSite, audit: Group): void {
