@@ -117,7 +117,7 @@ describe('a procedure that keeps its promises', () => {
     const markdown = rehearsalMarkdown(report);
     expect(markdown).toContain('## Step by step');
     expect(markdown).toContain('| carrier: refused for good | slot | hold_slot | rolled_back | 1 | 1 |');
-  });
+  }, 300_000);
 });
 
 describe('what a procedure asks people', () => {

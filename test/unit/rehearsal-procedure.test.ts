@@ -154,6 +154,20 @@ describe('what is played', () => {
     ]);
   });
 
+  test('[S6.6] a cancel and an interrupt come at each phase of a step', () => {
+    const stopsOf = (step: KnownStep, group: string) =>
+      scenariosOf([step, carrier])
+        .filter((each) => each.group === group && each.name.startsWith(`${step.step}: `))
+        .map(({ name }) => name.replace(/^.*(cancelled|interrupted) /, ''));
+    const phases = ['during the call', 'while it is verified', 'before its retry'];
+    expect(stopsOf(funds, 'cancel')).toEqual([...phases, 'after the commit', 'while it is undone']);
+    expect(stopsOf(funds, 'interrupt')).toEqual([...phases, 'while it is undone']);
+    const once: KnownStep = { ...funds, terms: { ...terms, retries: 0, noVerify: 'no', noRollback: 'no' } };
+    expect(stopsOf(once, 'interrupt')).toEqual(['during the call']);
+    const inOne: KnownStep = { ...funds, terms: { ...terms, transactional: true } };
+    expect(stopsOf(inOne, 'cancel')).toEqual(['after the commit', 'while it is undone']);
+  });
+
   test('[S6.3] a failure after a step that can’t be undone is a person’s; before any effect, nothing is left', () => {
     const final: KnownStep = { ...slot, terms: { ...terms, noRollback: 'sent is sent' } };
     expect(allowedIn([funds, slot, carrier], 'carrier: refused for good')).toContain(END.undone);

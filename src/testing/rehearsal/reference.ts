@@ -98,8 +98,8 @@ operation id, messages in a mailbox. A count that repeats what the handler retur
 ## Procedures
 
 \`holdfast rehearse PROCEDURE --args JSON\` runs the procedure once as it is, then again with each of the steps that it took refused,
-lost half way, crashed at each point, read back wrongly, cancelled over and interrupted, and with each undo failing once, crashing and
-refused. Each step is counted by its own action's \`rehearsal\`; what the task says of a step must be what its target counts; what was
+lost half way, crashed at each point, read back wrongly, cancelled over and interrupted (during its call, while it is verified, before a
+retry), and with each undo failing once, crashing, refused, cancelled over and interrupted. Each step is counted by its own action's \`rehearsal\`; what the task says of a step must be what its target counts; what was
 committed is undone newest first. Approvals that steps and \`p.approve\` ask for are given, and each once
 refused, and once left until it expires; steps that begin all the same are named in the report's notes. Branches that the clean run does not take are not rehearsed:
 call it again with arguments that take them. A procedure may catch what a step throws, so it may end as completed where a step failed.

@@ -40,6 +40,9 @@ export class ProcedureScene {
   readonly scene: Scene;
   /** Steps in the order in which their rollback was first called. */
   readonly undone: string[] = [];
+  /** Those of them that were when it was interrupted; null where it was not meanwhile. */
+  undoneBefore: readonly string[] | null = null;
+  isResumed = false;
   /** What people do who are asked about a step; those of no other say yes. */
   readonly says = new Map<string, 'no' | 'nothing'>();
   /** Happens before anybody says yes. */
@@ -156,6 +159,21 @@ export class ProcedureScene {
       const { execute } = this.partOf(this.operationIdOf(step)).calls;
       this.scene.expect(execute === undefined, `step ${step.step} began while it was interrupted`);
     }
+  }
+
+  /** Interrupted while a step is undone, and for a while the undoing of no other begins (S7.2). */
+  async holdsBackUndoing(): Promise<void> {
+    await this.until(({ interrupted }) => interrupted === true);
+    await sleep(HOLD_MS);
+    const begun = this.undone.filter((step) => this.undoneBefore?.includes(step) === false);
+    for (const step of begun)
+      this.scene.expect(false, `the undoing of step ${step} began while it was interrupted`);
+  }
+
+  async resumed(): Promise<TaskAnswer> {
+    this.isResumed = true;
+    await this.scene.resume();
+    return this.wait();
   }
 
   async #answer(answer: TaskAnswer): Promise<void> {

@@ -5,39 +5,24 @@
  * A procedure may catch what a step throws and go on, so where a step fails it may also end as completed; what each
  * step's target counts is then held against what the task says of it.
  */
-import { ActionFailure, mismatch } from '../../../contract/handlers.ts';
+import { mismatch } from '../../../contract/handlers.ts';
 import { stepOfCallId } from '../../../task/approval.ts';
 import { END } from '../endings.ts';
 import type { End } from '../endings.ts';
 import { afterDone, afterNothing, withRetry } from '../scenarios/doubt.ts';
 import { POINTS } from '../scenarios/points.ts';
-import { crashOnceAt, onceAt } from '../scripts.ts';
+import { crashOnceAt } from '../scripts.ts';
 import type { Script } from '../scripts.ts';
 import type { CourseStep } from './course.ts';
 import type { ProcedureScene } from './procedure-scene.ts';
 import type { AskedStep, KnownStep, ProcedureScenario } from './procedure-scenario.ts';
+import { before, failedAfter, refused, refuses } from './step-ends.ts';
+import { cancels, interrupts, stopsWhileUndone } from './step-stops.ts';
 
 /** Soon enough to be waited for. */
 const EXPIRES_IN_MS = 1_000;
 
-const no = (): Promise<never> => Promise.reject(ActionFailure.permanent('rehearsed: refused'));
-const refused: Script = { execute: no };
-
 const reset = (): Error => new Error('rehearsed: the connection was reset');
-
-/** What of these is left when everything that can be undone was; `none` where they have no effect. */
-function undoingEnds(steps: readonly KnownStep[], whenNone: End, whenUndone: End): End[] {
-  const effects = steps.filter(({ terms }) => terms.effect !== 'safe');
-  if (effects.length === 0) return [whenNone];
-  return effects.every(({ terms }) => terms.noRollback === null) ? [whenUndone] : [END.person];
-}
-
-const failedAfter = (steps: readonly KnownStep[]): End[] => [
-  ...undoingEnds(steps, END.refused, END.undone),
-  END.completed,
-];
-const cancelledAfter = (steps: readonly KnownStep[]): End[] =>
-  undoingEnds(steps, END.cancelled, END.cancelledAndUndone);
 
 export function scenariosOf(
   steps: readonly KnownStep[],
@@ -49,16 +34,12 @@ export function scenariosOf(
     ...undoing(steps),
     ...asked.flatMap((each) => approvals(each, before(each, steps))),
     ...steps.flatMap((step) => cancels(step, before(step, steps))),
-    ...steps.map((step) => interrupt(step, steps)),
+    ...steps.flatMap((step) => interrupts(step, steps)),
+    ...stopsWhileUndone(steps),
     ...deliveries,
     ...continued(steps),
     ...asked.map(continuedAsking),
   ];
-}
-
-/** Steps that may stand when this one ends: all that had not begun after it. */
-function before(step: CourseStep, steps: readonly KnownStep[]): KnownStep[] {
-  return steps.filter((each) => each.step !== step.step && !each.after.includes(step.step));
 }
 
 /** The run continues as new after each step: nothing is done twice, and all of it can be undone (S3.6). */
@@ -224,63 +205,8 @@ function undoing(steps: readonly KnownStep[]): ProcedureScenario[] {
       { at: crashOnceAt('rollback', 'after_effect') },
       ends,
     ),
-    fails('undoing is refused for good', step, { rollback: no }, [END.person, END.completed]),
+    fails('undoing is refused for good', step, { rollback: refuses }, [END.person, END.completed]),
   ]);
-}
-
-function cancels(own: KnownStep, standing: KnownStep[]): ProcedureScenario[] {
-  const { step, terms } = own;
-  const reached = cancelledAfter([...standing, own]);
-  const duringCall: ProcedureScenario = {
-    group: 'cancel',
-    name: `${step}: cancelled during the call`,
-    rules: ['S6.3', 'S7.4'],
-    scripts: ({ scene }) => ({ [step]: duringFirst(() => scene.cancel()) }),
-    allowed:
-      terms.cancelAttempt === 'finish' ? reached : [...reached, ...cancelledAfter(standing), END.person],
-  };
-  const afterCommit: ProcedureScenario = {
-    group: 'cancel',
-    name: `${step}: cancelled after the commit`,
-    rules: ['S6.3', 'S7.4'],
-    scripts: ({ scene }) => ({
-      [step]: { at: onceAt('effect', 'after_commit', async () => void (await scene.cancel())) },
-    }),
-    allowed: reached,
-  };
-  // Nothing else can be asked of the ledger while the transaction is open.
-  return terms.transactional ? [afterCommit] : [duringCall, afterCommit];
-}
-
-/** It happens beside the step's first call. */
-const duringFirst = (happens: () => Promise<unknown>): Script => ({
-  execute: async ({ turn, real }) => {
-    if (turn > 1) return real();
-    const [answer] = await Promise.all([real(), happens()]);
-    return answer;
-  },
-});
-
-function interrupt(step: KnownStep, steps: readonly KnownStep[]): ProcedureScenario {
-  const later = steps.filter(({ after }) => after.includes(step.step));
-  const { transactional } = step.terms;
-  return {
-    group: 'interrupt',
-    name: `${step.step}: interrupted ${transactional ? 'after the commit' : 'during the call'}`,
-    rules: ['S6.3', 'S7.2'],
-    scripts: ({ scene }) => ({
-      [step.step]: transactional
-        ? { at: onceAt('effect', 'after_commit', async () => void (await scene.interrupt())) }
-        : duringFirst(() => scene.interrupt()),
-    }),
-    drive: async (scene) => {
-      await scene.call();
-      await scene.holdsBack(later);
-      await scene.scene.resume();
-      return scene.wait();
-    },
-    allowed: [END.completed],
-  };
 }
 
 const deliveries: ProcedureScenario[] = [
