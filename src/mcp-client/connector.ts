@@ -2,7 +2,7 @@
  * Keeps one link to the server, opened when it is needed and opened again when it was lost.
  *
  * Invariants: one handshake is under way at a time, however many calls wait for it; a link that was dropped is never
- * given out again, and is closed once nothing is under way over it; after `close` none is open.
+ * given out again, and is closed once nothing is under way over it; after `close` none is open, and no handshake is under way.
  */
 import type { Link } from './link.ts';
 import { httpErrorOf, redirectWords, replyOfSendError } from './reply.ts';
@@ -21,20 +21,22 @@ export interface Connector {
   close(): Promise<void>;
 }
 
-export function createConnector(open: () => Promise<Link>): Connector {
+/** `open` ends early where its signal aborts. */
+export function createConnector(open: (signal: AbortSignal) => Promise<Link>): Connector {
   let current: Promise<LinkOrFailure> | null = null;
   let live: Link | null = null;
-  let isClosed = false;
+  const closing = new AbortController();
   /** Sessions that are not given out any more, and that others may still use. */
   const retired = new Set<Link>();
 
   const give = async (): Promise<LinkOrFailure> => {
     try {
-      live = await open();
-      if (!isClosed) return { kind: 'link', link: live };
+      live = await open(closing.signal);
+      if (!closing.signal.aborted) return { kind: 'link', link: live };
       await live.close();
       return CLOSED;
     } catch (error) {
+      if (closing.signal.aborted) return CLOSED;
       current = null;
       return failureOfOpening(error);
     }
@@ -53,7 +55,7 @@ export function createConnector(open: () => Promise<Link>): Connector {
   };
   return {
     async link() {
-      if (isClosed) return CLOSED;
+      if (closing.signal.aborted) return CLOSED;
       closeIdle();
       if (live?.isOpen === false) drop(live);
       return (current ??= give());
@@ -66,7 +68,7 @@ export function createConnector(open: () => Promise<Link>): Connector {
       }
     },
     async close() {
-      isClosed = true;
+      closing.abort();
       const links = [...retired, ...(live === null ? [] : [live])];
       retired.clear();
       current = null;

@@ -35,6 +35,8 @@ export interface LinkOptions {
   answersInput: boolean | 'with tasks';
   /** How long the handshake may take. */
   openMs: number;
+  /** Ends the handshake early. */
+  signal?: AbortSignal;
   /** How much of that the server may take to say whether it speaks 2026-07-28. Default: all of it. */
   probeMs?: number;
   /** The server is known not to speak 2026-07-28, and is not asked. */
@@ -93,11 +95,16 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   const { onToolsChanged } = options;
   if (onToolsChanged) client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
   const transport = openTransport(options.server);
+  const stop = () => void transport.close().catch(() => undefined);
+  options.signal?.addEventListener('abort', stop, { once: true });
   try {
+    options.signal?.throwIfAborted();
     await client.connect(transport, { timeout: options.openMs });
   } catch (error) {
     await client.close().catch(() => undefined);
     throw error;
+  } finally {
+    options.signal?.removeEventListener('abort', stop);
   }
   const link = linkOver(client, transport, options, capabilities);
   if (onToolsChanged && link.era === 'modern' && link.capabilities?.tools?.listChanged === true)

@@ -114,8 +114,9 @@ export class McpClient {
   ): Promise<McpClient> {
     const { server, clock = systemClock, seed = Math.trunc(Math.random() * 2 ** 32) } = options;
     const { info = { name: 'holdfast-mcp-client', version: VERSION }, answersInput = false } = options;
-    const connector = createConnector(() =>
-      openLink({ server, info, answersInput, openMs: MCP_CLIENT_LIMITS.handshakeMs.value }),
+    const openMs = MCP_CLIENT_LIMITS.handshakeMs.value;
+    const connector = createConnector((closing) =>
+      openLink({ server, info, answersInput, openMs, signal: closing }),
     );
     const parts: ClientParts = { connector, clock, random: seededRandom(seed) };
     const client = new McpClient(parts, options);

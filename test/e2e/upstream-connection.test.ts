@@ -130,6 +130,13 @@ describe.each(LEGS)('over %s, %s', (transport, era) => {
 type Answer = Extract<UpstreamReply, { kind: 'answer' }>;
 
 describe('over http', () => {
+  test('an argument that the tool wants as a header too is sent as one, once the tool was listed', async () => {
+    const stage = await openStage('http', { era: 'modern' });
+    await stage.upstream.tools(NEVER);
+    await stage.upstream.call({ tool: 'routed', args: { region: 'eu' }, signal: NEVER });
+    expect(callsOf(stage, 'routed')[0]?.headers?.['mcp-param-region']).toBe('eu');
+  });
+
   test('headers of one call are sent with it alone, and never replace the address’s own', async () => {
     const stage = await openStage('http', { era: 'modern' });
     const headers = { 'x-key': 'op-1', authorization: 'Bearer other' };
@@ -184,6 +191,20 @@ describe('over stdio', () => {
     let reply = await call();
     for (let tries = 0; tries < 10 && !('retryAfterMs' in reply); tries += 1) reply = await call();
     expect(reply).toMatchObject({ kind: 'not_sent', retryAfterMs: expect.any(Number) });
+  });
+
+  test('one that never answers its handshake is ended when we close, and nothing waits for it any longer', async () => {
+    const stage = await openStage(
+      'stdio',
+      { era: 'modern', atProbe: 'says nothing' },
+      { timeouts: { openMs: 600_000, controlMs: 600_000, closeMs: 200 } },
+    );
+    const read = expect(stage.upstream.tools(NEVER)).rejects.toThrow();
+    await stage.until('its first question', () => stage.received.length > 0);
+    const pid = stage.pid();
+    await stage.upstream.close();
+    await read;
+    await stage.until('its end', () => !isAlive(pid));
   });
 
   test('a server that heeds neither the end of its stdin nor SIGTERM is killed when we close', async () => {

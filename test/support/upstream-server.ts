@@ -66,6 +66,10 @@ const TOOLS: readonly JsonObject[] = [
     name,
     inputSchema: open(),
   })),
+  {
+    name: 'routed',
+    inputSchema: open({ region: { type: 'string', 'x-mcp-header': 'Region' } }),
+  },
   { name: 'apply', inputSchema: open({ key: { type: 'string' } }), annotations: { destructiveHint: true } },
   { name: 'apply_and_die', inputSchema: open({ key: { type: 'string' } }) },
   { name: 'count', inputSchema: open({ key: { type: 'string' } }), annotations: { readOnlyHint: true } },
@@ -157,6 +161,7 @@ export class UpstreamServer {
         ...(meta && { _meta: meta }),
       });
     switch (params.name) {
+      case 'routed':
       case 'echo':
         return answer({ args, meta: params._meta ?? {} }, args.answerMeta as JsonObject | undefined);
       case 'fails':

@@ -137,23 +137,25 @@ async function linkWithin(opening: Promise<LinkOrFailure>, signal: AbortSignal):
 /** A pause of up to so long is waited for, a longer one told. */
 const PAUSE_MS = 1_000;
 
-function paced(open: () => Promise<Link>): () => Promise<Link> {
+type Open = (signal: AbortSignal) => Promise<Link>;
+
+function paced(open: Open): Open {
   const pace = createPace();
-  return async () => {
+  return async (signal) => {
     for (;;) {
       const retryAfterMs = pace.next(performance.now());
-      if (retryAfterMs === 0) return await open();
+      if (retryAfterMs === 0) return await open(signal);
       if (retryAfterMs > PAUSE_MS) {
         const message = 'the server ends or refuses again and again; it is tried anew in a while';
         throw new ActionFailure({ kind: 'rateLimited', code: 'rate_limited', message, retryAfterMs });
       }
-      await delay(retryAfterMs);
+      await delay(retryAfterMs, undefined, { signal });
     }
   };
 }
 
 /** Servers of 2025-11-25 on stdio may end at the question that 2026-07-28 begins with, or never answer it. */
-function opener(options: ConnectionOptions): () => Promise<Link> {
+function opener(options: ConnectionOptions): Open {
   const { address, info, timeouts, identity, log, listChanged } = options;
   const hidden = createHiddenLog(() => {
     const why = 'tools of this server have sensitive arguments or results: what it prints is not shown';
@@ -164,28 +166,28 @@ function opener(options: ConnectionOptions): () => Promise<Link> {
   const openMs = timeouts.openMs;
   let [isLegacy, wasMet] = [false, false];
   let end = '';
-  const linkOnce = (): Promise<Link> => {
+  const linkOnce = (signal: AbortSignal): Promise<Link> => {
     end = '';
     return openLink({
       server: isProcess ? processOf(options, address, stderr(), (how) => (end = how)) : urlOf(address),
-      ...{ info, openMs, isLegacy, answersInput: 'with tasks', hasTaskSession: false },
+      ...{ info, openMs, isLegacy, answersInput: 'with tasks', hasTaskSession: false, signal },
       ...(isProcess && { probeMs: Math.ceil(openMs / 3) }),
       ...(listChanged && { onToolsChanged: () => listChanged('told') }),
     });
   };
-  const open = async (): Promise<Link> => {
+  const open = async (signal: AbortSignal): Promise<Link> => {
     try {
-      return await linkOnce();
+      return await linkOnce(signal);
     } catch (error) {
       const isUntold = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
       if (isLegacy || !isUntold || !isProcess) throw error;
       isLegacy = true;
-      return await linkOnce();
+      return await linkOnce(signal);
     }
   };
-  return async () => {
+  return async (signal) => {
     try {
-      const link = await open();
+      const link = await open(signal);
       // Over HTTP the question costs one request, and the server may have learned its answer meanwhile.
       isLegacy = isProcess && link.era === 'legacy';
       if (wasMet) listChanged?.('new line');

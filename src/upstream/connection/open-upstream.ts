@@ -15,13 +15,14 @@
 import type { Link } from '../../mcp-client/link.ts';
 import { NEVER } from '../../contract/clock.ts';
 import type { Json, JsonObject } from '../../task/json.ts';
-import type { Upstream, UpstreamTool } from '../upstream.ts';
+import type { Upstream, UpstreamCall, UpstreamTool } from '../upstream.ts';
 import { cleanerOf, UPSTREAM_TIMEOUTS } from './address.ts';
 import type { UpstreamAddress, UpstreamTimeouts } from './address.ts';
 import { callTool } from './call-tool.ts';
 import { createConnection } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type { UpstreamLog } from './log.ts';
+import { paramHeaders } from './param-headers.ts';
 import { createRemoteTasks, resultOf } from './remote-tasks.ts';
 import { readTools } from './tool-list.ts';
 
@@ -55,7 +56,14 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   return {
     identity,
     tools: (signal) => tools.read(signal),
-    call: (call) => callTool(connection, { identity, clean, isTask }, call),
+    call: async (call) => {
+      const headers = 'url' in options.address ? await headersOf(call, tools) : {};
+      return callTool(
+        connection,
+        { identity, clean, isTask },
+        { ...call, headers: { ...headers, ...call.headers } },
+      );
+    },
     remote: createRemoteTasks(connection, clean),
     close: () => connection.close(),
   };
@@ -64,6 +72,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
 interface ToolList {
   readonly isReading: boolean;
   read(signal: AbortSignal): Promise<UpstreamTool[]>;
+  /** None where it never was read. */
+  lastRead(): Promise<UpstreamTool[]>;
   /** As last read; read now where it never was. */
   known(): Promise<UpstreamTool[]>;
 }
@@ -92,6 +102,7 @@ function createToolList(
       return readers > 0;
     },
     read,
+    lastRead: async () => (last === null ? [] : last.catch(() => [])),
     async known() {
       const reading = (last ??= read(NEVER));
       try {
@@ -102,6 +113,13 @@ function createToolList(
       }
     },
   };
+}
+
+/** Of a tool that was never listed nothing is known: the server refuses a call that lacks a header it wants. */
+async function headersOf({ tool, args }: UpstreamCall, tools: ToolList): Promise<Record<string, string>> {
+  const known = await tools.lastRead();
+  const schema = known.find(({ name }) => name === tool)?.inputSchema;
+  return schema === undefined ? {} : paramHeaders(schema, args);
 }
 
 /** Only a server that says it makes tasks of calls is asked for its tools' wishes. */

@@ -32,6 +32,7 @@ export class ProcessTransport implements Transport {
   readonly #buffer = new ReadBuffer({ maxBufferSize: LIMITS.upstreamMessageBytesMax.value });
   #process: ServerProcess | null = null;
   #isOver = false;
+  #isClosed = false;
 
   constructor(options: ProcessTransportOptions) {
     this.#options = options;
@@ -41,6 +42,10 @@ export class ProcessTransport implements Transport {
     const { server, onStderr, onEnded } = this.#options;
     const child = await startServerProcess(server);
     this.#process = child;
+    if (this.#isClosed) {
+      await child.stop(0);
+      throw new SdkError(SdkErrorCode.NotConnected, 'closed before the process of the server had started');
+    }
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
     child.stderr.setEncoding('utf8').on('data', onStderr);
     // A pipe that takes nothing more is a server that hears nothing more.
@@ -68,6 +73,7 @@ export class ProcessTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#process?.stop(this.#options.closeMs);
   }
 

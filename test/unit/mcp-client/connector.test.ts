@@ -48,3 +48,15 @@ test('[M6.3] closing closes every session, those too that were given up', async 
   await connector.close();
   expect(closed()).toEqual([1, 1, 1, 1]);
 });
+
+test('[M6.3] closing ends a handshake under way, whose caller is told that the client is closed', async () => {
+  const connector = createConnector(
+    (closing) =>
+      new Promise((_resolve, reject) => {
+        closing.addEventListener('abort', () => reject(new Error('cut off')));
+      }),
+  );
+  const waiting = connector.link();
+  await connector.close();
+  expect(await waiting).toMatchObject({ kind: 'failure', message: 'this client is closed' });
+});
