@@ -45,7 +45,7 @@ function upstreamActions(name: string, definition: UpstreamDefinition): Action[]
   const source = {
     name,
     definition,
-    upstream: { call: never },
+    upstream: { call: never, remote: { status: never, cancel: never, answer: never } },
     before: { keep: never, recall: never, forget: never },
   };
   const listed = [...namedTools(definition)].map((tool) => ({ name: tool, inputSchema: { type: 'object' } }));

@@ -149,7 +149,7 @@ class Play {
     for (const { step, effect } of state.steps ?? []) {
       const stands = done.includes(step) && !undone.includes(step);
       assert.equal(effect === 'applied', stands, `step ${step} is said to be ${effect}`);
-      const isKept = this.outcome.status === 'completed' && !this.isOfFailedPart(step);
+      const isKept: boolean = this.outcome.status === 'completed' && !this.isOfFailedPart(step);
       assert.equal(stands, done.includes(step) && isKept, `step ${step} stands: ${stands}`);
     }
   }
