@@ -4,7 +4,7 @@
  */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { DecisionMessage, DecisionReply } from '../src/task/approval.ts';
-import type { Resolution } from '../src/task/event.ts';
+import type { Resolution, ResolutionMessage } from '../src/task/event.ts';
 import type { LeaseGrant, LeaseRelease, LeaseRequest, LeaseState } from '../src/task/lease.ts';
 import type { JsonObject } from '../src/task/json.ts';
 import type { JournalEntry } from '../src/task/procedure-event.ts';
@@ -26,6 +26,8 @@ export interface MessageReply {
     | 'not_in_attention'
     | 'not_interrupted'
     | 'invalid_resolution'
+    /** Several steps of a procedure wait for a person, and the resolution names none. */
+    | 'step_not_named'
     | 'not_open'
     | 'invalid_answer';
   status: string;
@@ -35,9 +37,9 @@ export const WORKFLOW_ACTION = 'action';
 export const WORKFLOW_PROCEDURE = 'procedure';
 export const WORKFLOW_REMOTE_TASK = 'remoteTask';
 export const cancelSignal = defineSignal<[CancelMessage?]>('cancel');
-export const resolveSignal = defineSignal<[Resolution]>('resolve');
+export const resolveSignal = defineSignal<[Resolution & ResolutionMessage]>('resolve');
 export const cancelUpdate = defineUpdate<MessageReply, [CancelMessage?]>('cancelTask');
-export const resolveUpdate = defineUpdate<MessageReply, [Resolution]>('resolveTask');
+export const resolveUpdate = defineUpdate<MessageReply, [Resolution & ResolutionMessage]>('resolveTask');
 /** S4.8: a decision; `kind` comes with the signal's own name. */
 export type DecisionSignal = Omit<DecisionMessage, 'kind'>;
 

@@ -13,7 +13,15 @@ import type { MessageReply } from './messages.ts';
 import type { ProcedureRun } from './procedure-run.ts';
 import type { ProcedureStep } from './procedure-step.ts';
 import { answerRemoteMessages } from './remote-messages.ts';
-import { answerRequests, fieldsOf, nameOf, replyWith, requestResolve, whoAndWhy } from './requests.ts';
+import {
+  answerRequests,
+  fieldsOf,
+  isTaken,
+  nameOf,
+  replyWith,
+  requestResolve,
+  whoAndWhy,
+} from './requests.ts';
 
 export function answerProcedureMessages(run: ProcedureRun): void {
   answerRequests({
@@ -93,15 +101,18 @@ function requestResume(run: ProcedureRun, message: unknown): MessageReply {
   return reply(run, 'requested');
 }
 
-/** S3.5: the step the message names, else the first that needs a person. */
+/** S3.5: the step the message names, else the one that needs a person. Where several do nobody knows which was meant. */
 function requestStepResolve(run: ProcedureRun, message: unknown): MessageReply {
   if (isOver(run.state)) return reply(run, 'already_ended');
+  if (isTaken(run.stepStates, message)) return reply(run, 'requested');
   const { step: named } = fieldsOf(message);
-  const waiting = openSteps(run).find(
+  const [waiting, another] = openSteps(run).filter(
     (step) => step.state.phase.kind === 'needs_attention' && (named === undefined || step.name === named),
   );
-  if (waiting === undefined) {
-    const code = 'not_in_attention';
+  // Runs that took the first of them go on as they began.
+  const isUnclear = another !== undefined && patched('resolutions-name-steps');
+  if (waiting === undefined || isUnclear) {
+    const code = isUnclear ? 'step_not_named' : 'not_in_attention';
     run.journal.append({ type: 'message_ignored', data: { message: 'resolve', code } });
     return reply(run, code);
   }

@@ -101,6 +101,7 @@ function requestResume(journal: Journal, message: unknown): MessageReply {
 export function requestResolve(journal: Journal, message: unknown): MessageReply {
   const { phase } = journal.state;
   if (isOver(journal.state)) return reply(journal, 'already_ended');
+  if (isTaken([journal.state], message)) return reply(journal, 'requested');
   const resolution = resolutionOf(message);
   // An approval that nobody gave can't have been applied.
   const isSense = !(
@@ -112,12 +113,26 @@ export function requestResolve(journal: Journal, message: unknown): MessageReply
     // Runs that did not count it go on as they began.
     const waitedMs = Math.max(0, Date.now() - phase.since);
     const isCounted = patched('attention-off-the-clock');
-    journal.append({ type: 'resolve_requested', data: { resolution, ...(isCounted && { waitedMs }) } });
+    const id = idOf(message);
+    const more = { ...(isCounted && { waitedMs }), ...(id !== undefined && { id }) };
+    journal.append({ type: 'resolve_requested', data: { resolution, ...more } });
     return reply(journal, 'requested');
   }
   const code = resolution === null || !isSense ? 'invalid_resolution' : 'not_in_attention';
   journal.append({ type: 'message_ignored', data: { message: 'resolve', code } });
   return reply(journal, code);
+}
+
+/** An update whose answer was lost and the signal sent instead are one. Runs that took both go on as they began. */
+export function isTaken(states: readonly TaskState[], message: unknown): boolean {
+  const id = idOf(message);
+  if (id === undefined || !states.some(({ resolutionIds = [] }) => resolutionIds.includes(id))) return false;
+  return patched('resolutions-once');
+}
+
+function idOf(message: unknown): string | undefined {
+  const { id } = fieldsOf(message);
+  return typeof id === 'string' && id.length <= NAME_CHARS_MAX ? id : undefined;
 }
 
 /** Of a message that may give a name and a reason. */

@@ -6,7 +6,7 @@
  * is thrown: absence, closedness and silence of workers are answers.
  */
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
-import type { Resolution } from '../task/event.ts';
+import type { Resolution, ResolutionMessage } from '../task/event.ts';
 import type { JournalEntry } from '../task/procedure-event.ts';
 import type { Json } from '../task/json.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
@@ -84,7 +84,11 @@ export interface TaskEngine {
    */
   result(taskId: string, deadline: number, signal?: AbortSignal): Promise<ResultAnswer>;
   cancel(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
-  resolve(taskId: string, resolution: Resolution): Promise<DeliveryAnswer>;
+  /** The message's `id` makes it safe that both the update and the signal arrive. */
+  resolve(
+    taskId: string,
+    resolution: Resolution & ResolutionMessage & { id: string },
+  ): Promise<DeliveryAnswer>;
   interrupt(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
   resume(taskId: string, message: CancelMessage): Promise<DeliveryAnswer>;
   answer(taskId: string, message: AnswerMessage): Promise<DeliveryAnswer>;

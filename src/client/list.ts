@@ -123,12 +123,15 @@ export async function attemptsOfRow(ledger: Pick<Ledger, 'attempts'>, row: Opera
     }));
 }
 
-/** Of a procedure the row of the step that needs a person. */
+/** Of a procedure the row of the step that needs a person: of the one named, else of the first. */
 export async function rowInDoubt(
   ledger: Pick<Ledger, 'find'>,
   state: TaskState | null,
   row: OperationRow | null,
+  named?: string,
 ): Promise<OperationRow | null> {
-  const step = state?.steps?.find(({ status }) => status === 'needs_attention');
+  const step = state?.steps?.find(
+    ({ step, status }) => status === 'needs_attention' && (named === undefined || step === named),
+  );
   return step?.operationId == null ? row : ledger.find(step.operationId);
 }

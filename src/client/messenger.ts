@@ -6,6 +6,7 @@
  * 2. A message to a task that has ended changes nothing and says so (S7.4).
  * 3. A cancel that finds a task reserved and never started ends it in the ledger, so that nobody starts it later.
  */
+import { randomUUID } from 'node:crypto';
 import { keptText } from '../contract/text.ts';
 import { endedWith } from '../task/ends.ts';
 import type { OperationRow } from '../ledger/ledger.ts';
@@ -14,7 +15,7 @@ import type { Principal } from '../task/plan.ts';
 import { taskNotFound } from './client-deps.ts';
 import type { ClientDeps } from './client-deps.ts';
 import type { DeliveryAnswer } from './engine.ts';
-import type { Reader } from './reader.ts';
+import type { Reader, Reading } from './reader.ts';
 import { rowInDoubt } from './list.ts';
 import { checkedResolution, contradicted, isLateApplied } from './resolution.ts';
 import type { MessageAnswer, ResolutionInput } from './task-client.ts';
@@ -43,20 +44,18 @@ export class Messenger {
   }
 
   async resolve(taskId: string, principal: Principal, input: ResolutionInput): Promise<MessageAnswer> {
-    const row = await this.#reader.ownRow(taskId, principal.tenant);
     // Before the resolution is looked at: what is wrong with it must not tell a foreign task from an unknown one (M2.6).
-    if (row === null) await this.#reader.read(taskId, principal.tenant);
-    if (input.as === 'not_applied') await this.#refuseContradicted(taskId, principal.tenant);
-    const action = row === null ? undefined : this.#deps.actions.get(row.action);
-    const resolution = await checkedResolution(this.#deps.ledger, action, principal, input);
-    const send: Send = (id) => this.#deps.engine.resolve(id, resolution);
+    const reading = await this.#reader.read(taskId, principal.tenant, { fresh: true });
+    const resolution = await checkedResolution(this.#deps, reading, principal, input);
+    if (input.as === 'not_applied') await this.#refuseContradicted(reading, resolution.step);
+    const message = { ...resolution, id: randomUUID() };
+    const send: Send = (id) => this.#deps.engine.resolve(id, message);
     return this.#send(taskId, principal.tenant, send, (open) => notInAttention(openStatusOf(open)));
   }
 
   /** S2.7: the ledger would refuse it as well, but only once the task has asked it; here whoever says so is told why. */
-  async #refuseContradicted(taskId: string, tenant: string): Promise<void> {
-    const { state, row } = await this.#reader.read(taskId, tenant, { fresh: true });
-    const inDoubt = await rowInDoubt(this.#deps.ledger, state, row);
+  async #refuseContradicted({ state, row }: Reading, step: string | undefined): Promise<void> {
+    const inDoubt = await rowInDoubt(this.#deps.ledger, state, row, step);
     if (inDoubt?.attentionAbout === 'effect' && isLateApplied(inDoubt.lateOutcome)) throw contradicted();
   }
 

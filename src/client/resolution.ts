@@ -7,29 +7,42 @@ import { LIMITS } from '../contract/limits.ts';
 import { keptText } from '../contract/text.ts';
 import { redact } from '../contract/redact.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Resolution } from '../task/event.ts';
+import type { Resolution, ResolutionMessage } from '../task/event.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { StoredResult } from '../task/outcome.ts';
 import type { Principal } from '../task/plan.ts';
+import type { StepView, TaskState } from '../task/state.ts';
+import type { ClientDeps } from './client-deps.ts';
+import type { Reading } from './reader.ts';
 import type { ResolutionInput } from './task-client.ts';
 
 /** As much as the journal keeps. */
 const NOTE_LENGTH_MAX = 1_000;
 
-/** Throws `invalid_resolution` (`details.issues`). `action` undefined: its contract is not configured here. */
+/** Throws `invalid_resolution` (`details.issues`). */
 export async function checkedResolution(
-  ledger: Pick<Ledger, 'putPayload'>,
-  action: Action | undefined,
+  { ledger, actions }: Pick<ClientDeps, 'ledger' | 'actions'>,
+  reading: Pick<Reading, 'state' | 'row'>,
   principal: Principal,
   input: ResolutionInput,
-): Promise<Resolution> {
+): Promise<Resolution & Pick<ResolutionMessage, 'step'>> {
   if (typeof input !== 'object' || (input as unknown) === null)
     throw invalid([{ path: '', message: 'write { as: applied, not_applied or abandoned }' }]);
   const note = checkNote(input.note);
-  const common = { by: principal.subject, ...(note !== undefined && { note }) };
+  const step = stepMeant(reading.state, input.step);
+  const common = {
+    by: principal.subject,
+    ...(note !== undefined && { note }),
+    ...(input.step !== undefined && { step: input.step }),
+    ...(step !== null && { step: step.step }),
+  };
   switch (input.as) {
     case 'applied': {
-      if (input.result === undefined) return { as: 'applied', ...common };
+      const action = actionOf(actions, reading, step);
+      if (input.result === undefined) {
+        await mustHaveResult(ledger, action, reading, step);
+        return { as: 'applied', ...common };
+      }
       return {
         as: 'applied',
         ...common,
@@ -45,6 +58,47 @@ export async function checkedResolution(
   }
 }
 
+/** Null: a task of one action, or nobody knows. */
+function stepMeant(state: TaskState | null, named: unknown): StepView | null {
+  if (named !== undefined && typeof named !== 'string')
+    throw invalid([{ path: '/step', message: 'write the name of a step' }]);
+  if (state === null) return null;
+  const { steps } = state;
+  if (steps === undefined) {
+    if (named === undefined) return null;
+    throw invalid([{ path: '/step', message: 'the task is no procedure and has no steps' }]);
+  }
+  if (named !== undefined) return steps.find(({ step }) => step === named) ?? null;
+  const waiting = steps.filter(({ status }) => status === 'needs_attention');
+  if (waiting.length < 2) return waiting[0] ?? null;
+  const names = waiting.map(({ step }) => step).join(', ');
+  throw invalid([{ path: '/step', message: `several steps wait for a person, name one of them: ${names}` }]);
+}
+
+/** Undefined: whose contract it is is not known, or not configured here. */
+function actionOf(
+  actions: ClientDeps['actions'],
+  { state, row }: Pick<Reading, 'state' | 'row'>,
+  step: StepView | null,
+): Action | undefined {
+  const own = row === null ? undefined : actions.get(row.action);
+  if (state?.steps === undefined && own?.contract.isProcedure !== true) return own;
+  return step === null ? undefined : actions.get(step.action);
+}
+
+/** Where neither the ledger nor a lookup has the result, nothing would be committed in its place. */
+async function mustHaveResult(
+  ledger: Pick<Ledger, 'find'>,
+  action: Action | undefined,
+  { row }: Pick<Reading, 'row'>,
+  step: StepView | null,
+): Promise<void> {
+  if (action === undefined || action.handlers.lookup !== undefined) return;
+  const operation = step?.operationId == null ? row : await ledger.find(step.operationId);
+  if (operation === null || operation.result !== null || checkResult(action.contract, null).ok) return;
+  throw invalid([{ path: '/result', message: 'the ledger has none: say what the result was' }]);
+}
+
 async function storedResult(
   ledger: Pick<Ledger, 'putPayload'>,
   action: Action | undefined,
@@ -53,7 +107,10 @@ async function storedResult(
 ): Promise<StoredResult> {
   if (!action)
     throw invalid([
-      { path: '/result', message: 'the action is not configured here, so its result can not be checked' },
+      {
+        path: '/result',
+        message: 'its action is not known or not configured here, so the result can not be checked',
+      },
     ]);
   const checked = checkResult(action.contract, result);
   if (!checked.ok)

@@ -95,6 +95,7 @@ export interface TaskClient {
   attend(taskId: string, principal: Principal, how: 'waiting' | 'handed'): Promise<number>;
   /** M5.3: as `cancel`, unless somebody has attended the task after `since`; null then. */
   cancelUnattended(taskId: string, principal: Principal, since: number): Promise<MessageAnswer | null>;
+  /** Throws `invalid_resolution` (`details.issues`), also where several steps wait and none is named. */
   resolve(taskId: string, principal: Principal, resolution: ResolutionInput): Promise<MessageAnswer>;
   /** S4: the first decision applied wins; `accepted` false says why this one changed nothing. */
   decide(taskId: string, principal: Principal, decision: DecisionInput): Promise<DecisionAnswer>;
@@ -118,10 +119,11 @@ export interface TaskClient {
 }
 
 /** A resolution as a person gives it; `by` comes from the principal, `result` is checked against the contract's output. */
-export type ResolutionInput =
-  | { as: 'applied'; result?: Json; note?: string }
-  | { as: 'not_applied'; note?: string }
-  | { as: 'abandoned'; note?: string };
+export type ResolutionInput = {
+  note?: string;
+  /** Of a procedure: the step it is about. May be left out where one alone waits for a person. */
+  step?: string;
+} & ({ as: 'applied'; result?: Json } | { as: 'not_applied' } | { as: 'abandoned' });
 
 export interface DecisionInput {
   kind: DecisionKind;

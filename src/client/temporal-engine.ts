@@ -38,7 +38,7 @@ import {
 } from '../../workflows/messages.ts';
 import type { AnswerMessage, CancelMessage, MessageReply } from '../../workflows/messages.ts';
 import type { DecisionMessage, DecisionReply } from '../task/approval.ts';
-import type { Resolution } from '../task/event.ts';
+import type { Resolution, ResolutionMessage } from '../task/event.ts';
 import type { JournalEntry } from '../task/procedure-event.ts';
 import type { TaskOutcome } from '../task/outcome.ts';
 import type { PlanEdit } from '../task/plan.ts';
@@ -203,10 +203,13 @@ export class TemporalEngine implements TaskEngine {
     );
   }
 
-  async resolve(taskId: string, resolution: Resolution): Promise<DeliveryAnswer> {
+  async resolve(
+    taskId: string,
+    resolution: Resolution & ResolutionMessage & { id: string },
+  ): Promise<DeliveryAnswer> {
     const handle = this.#handle(taskId);
     return this.#deliver(
-      () => handle.executeUpdate(resolveUpdate, { args: [resolution] }),
+      () => handle.executeUpdate(resolveUpdate, { args: [resolution], updateId: `resolve-${resolution.id}` }),
       () => handle.signal(resolveSignal, resolution),
     );
   }

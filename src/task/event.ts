@@ -8,6 +8,14 @@ import type { DecisionCode, DecisionMessage, OpenApproval } from './approval.ts'
 /** Why an attempt runs: to bring the effect about, or only to find out whether an earlier one did (never executes). */
 export type AttemptPurpose = 'execute' | 'settle';
 
+/** What comes with a resolution on its way to the task. */
+export interface ResolutionMessage {
+  /** Names this resolution: delivered twice it counts once. At most 255 characters. */
+  id?: string;
+  /** The step of a procedure that it is about. May be left out where one alone waits for a person. */
+  step?: string;
+}
+
 /** A person's answer to `needs_attention` (S3.5). */
 export type Resolution =
   | { as: 'applied'; by: string; note?: string; result?: StoredResult }
@@ -89,7 +97,7 @@ export interface EventData {
   /** The running attempt was told of a cancel: it stops where plan.cancelAttempt is `abort`, which a step's first attempt finds out. */
   attempt_abort_requested: { attempt: number };
   /** `waitedMs`: how long the person was waited for; absent in journals of runs that did not count it. */
-  resolve_requested: { resolution: Resolution; waitedMs?: number };
+  resolve_requested: { resolution: Resolution; waitedMs?: number; id?: string };
   preview_scheduled: { callId: string };
   /** The row shows that the operation was sent before, by an earlier run of it: that is settled first (S2.4). */
   preview_overtaken: { rowAttempt: number };

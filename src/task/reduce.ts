@@ -12,7 +12,7 @@
 import { afterAttempt, afterClose, afterResolve, afterRollback, finished } from './answers.ts';
 import type { Change } from './answers.ts';
 import { endedWith } from './ends.ts';
-import type { EventData, EventType, Step, TaskEvent } from './event.ts';
+import type { EventData, EventType, Resolution, Step, TaskEvent } from './event.ts';
 import {
   afterLeaseAskFailed,
   afterLeaseGranted,
@@ -37,9 +37,10 @@ import {
   afterRemoteLost,
   afterRemoteTold,
 } from './remote-state.ts';
-import type { AttemptView, TaskState } from './state.ts';
+import type { AttemptView, Phase, TaskState } from './state.ts';
 
 const ATTEMPTS_KEPT = 100;
+const RESOLUTIONS_REMEMBERED = 20;
 
 /** The state after `event`. `state` is null before the first, which must be `task_started`. */
 export function reduce(state: TaskState | null, event: TaskEvent): TaskState {
@@ -235,22 +236,31 @@ const HANDLERS: { [T in EventType]: Handler<T> } = {
   }),
 };
 
-/** An approval nobody gave leaves nothing to write into the row: asked for anew, or given up with nothing sent. */
 function afterResolveRequested(state: TaskState, data: EventData['resolve_requested'], at: number): Change {
   const { phase } = state;
-  const { resolution } = data;
   if (phase.kind !== 'needs_attention') return {};
-  const humanWaitMs = state.humanWaitMs + (data.waitedMs ?? 0);
-  if (phase.about !== 'approval') {
-    const step = { kind: 'resolve', resolution, about: phase.about, reason: phase.reason } as const;
-    return { humanWaitMs, phase: ready(step, at) };
-  }
-  if (resolution.as === 'not_applied') {
-    const waitedMs = Math.max(0, at - phase.since);
-    return { humanWaitMs: state.humanWaitMs + waitedMs, phase: ready(PREVIEW, at) };
-  }
+  const { resolution, id, waitedMs = 0 } = data;
+  const ids = [...(state.resolutionIds ?? []), ...(id === undefined ? [] : [id])];
+  return {
+    humanWaitMs: state.humanWaitMs + waitedMs,
+    ...(id !== undefined && { resolutionIds: ids.slice(-RESOLUTIONS_REMEMBERED) }),
+    ...resolved(state, phase, resolution, at),
+  };
+}
+
+/** An approval nobody gave leaves nothing to write into the row: asked for anew, or given up with nothing sent. */
+function resolved(
+  state: TaskState,
+  { about, reason, since }: Extract<Phase, { kind: 'needs_attention' }>,
+  resolution: Resolution,
+  at: number,
+): Change {
+  if (about !== 'approval') return { phase: ready({ kind: 'resolve', resolution, about, reason }, at) };
+  // Counted by every release.
+  const humanWaitMs = state.humanWaitMs + Math.max(0, at - since);
+  if (resolution.as === 'not_applied') return { humanWaitMs, phase: ready(PREVIEW, at) };
   const end = endedWith(state, 'approval_expired', `Given up by ${resolution.by}; nothing was done.`);
-  return { humanWaitMs, phase: ready({ kind: 'close', end }, at) };
+  return { phase: ready({ kind: 'close', end }, at) };
 }
 
 /** The oldest of its kind; none where it was recorded before, by another step. */

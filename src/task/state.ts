@@ -109,6 +109,8 @@ export interface TaskState {
   heldDecisions: DecisionMessage[];
   /** First answers by decisionId, the newest 200 (S4.3). */
   answers: (Omit<DecisionReply, 'status'> & { decisionId: string })[];
+  /** Ids of the resolutions that were taken, the newest 20; absent before the first. */
+  resolutionIds?: string[];
   /** To be committed to the outbox before anything else (S6.5). */
   alertsDue: AlertDue[];
   /** A person said that an effect stands that was to be undone: a cancel undoes it no more. */

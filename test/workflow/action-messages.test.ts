@@ -299,7 +299,7 @@ describe('a resolution', () => {
     const journal = await journalOf(played.handle);
     const said = (type: string) => journal.find((event) => event.type === type)?.data;
     expect(said('cancel_requested')).toEqual({ by: 'ann', reason: `${'x'.repeat(998)}…` });
-    expect(said('resolve_requested')).toEqual({
+    expect(said('resolve_requested')).toMatchObject({
       resolution: { as: 'abandoned', by: 'eve\ufffd', note: 'a\ufffdb' },
     });
   });
@@ -396,7 +396,11 @@ describe('a flood of messages while a person is waited for', () => {
   const continued = async (handle: ActionHandle, first: string) => {
     while ((await handle.describe()).runId === first) await setImmediate();
   };
-  const shownIn = async (handle: ActionHandle) => (await handle.describe()).typedSearchAttributes.getAll();
+  /** Of ours: the engine's own names the patches that the run went by. */
+  const shownIn = async (handle: ActionHandle) =>
+    (await handle.describe()).typedSearchAttributes
+      .getAll()
+      .filter(({ key }) => key.name !== 'TemporalChangeVersion');
 
   test('fills no history: it continues as new, and nothing is lost [S3.6][case 28]', async () => {
     const { handle, scripted } = await waiting();

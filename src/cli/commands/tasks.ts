@@ -181,6 +181,7 @@ interface ResolveOptions {
   as: ResolutionInput['as'];
   result?: string;
   note?: string;
+  step?: string;
 }
 
 function parseResolution(text: string): ResolutionInput['as'] {
@@ -194,15 +195,19 @@ function addResolve({ run }: CommandSite, task: Group): void {
     .description('say what happened, for a task in needs_attention')
     .requiredOption('--as <what>', 'applied, not_applied or abandoned', parseResolution)
     .option('--result <json>', 'with applied: the result, where the ledger has none')
+    .option('--step <name>', 'of a procedure: the step it is about, where several wait for a person')
     .option('--note <text>', 'why; kept in the audit')
     .action(
       run(async (report, options, id: string, given: ResolveOptions) =>
         withSession(options, async ({ client, principal }) => {
-          const note = given.note === undefined ? {} : { note: given.note };
+          const common = {
+            ...(given.note !== undefined && { note: given.note }),
+            ...(given.step !== undefined && { step: given.step }),
+          };
           const result =
             given.result === undefined ? {} : { result: parseJsonOption('--result', given.result) };
           const resolution: ResolutionInput =
-            given.as === 'applied' ? { as: 'applied', ...result, ...note } : { as: given.as, ...note };
+            given.as === 'applied' ? { as: 'applied', ...result, ...common } : { as: given.as, ...common };
           const reply = await client.resolve(id, principal, resolution);
           report.answer({ taskId: id, ...reply }, (terminal) =>
             terminal.write(
