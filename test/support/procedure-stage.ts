@@ -74,17 +74,6 @@ export class ProcedureStage {
     return events.map(({ type, data: { step } }) => (step === undefined ? type : `${type} ${step}`));
   }
 
-  /**
-   * The step that runs was told of the cancel. The time-skipping server loses the workflow's task where the activity ends
-   * just then (ACTIVITY_UNKNOWN); the real one hands it out again.
-   */
-  untilToldOfCancel(taskId: string): Promise<void> {
-    return until(async () => {
-      const { events } = await this.holdfast.client.detail(taskId, ANN);
-      return events.some(({ type }) => type === 'attempt_abort_requested');
-    });
-  }
-
   async hasStep(taskId: string, name: string, status: string): Promise<boolean> {
     const state = await this.holdfast.temporal.workflow.getHandle(taskId).query<TaskState>('task');
     return state.steps?.some((step) => step.step === name && step.status === status) ?? false;

@@ -90,7 +90,6 @@ it.each([
   expect(await decide(decision)).toMatchObject({ accepted: false, code: 'not_open' });
   await stage.holdfast.client.cancel(taskId, ANN);
   expect(await decide({ kind: 'reject' })).toMatchObject({ accepted: false, code: 'already_ended' });
-  await stage.untilToldOfCancel(taskId);
   land();
   expect(await stage.ended(taskId)).toMatchObject({ status: 'cancelled' });
 });
