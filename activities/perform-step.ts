@@ -10,13 +10,12 @@ import { planOperation } from '../src/contract/plan-operation.ts';
 import type { PlannedOperation } from '../src/contract/plan-operation.ts';
 import { underStandingRules } from '../src/contract/standing-rule.ts';
 import type { Ledger, RowState } from '../src/ledger/ledger.ts';
-import type { OperationDeps } from '../src/operation/deps.ts';
+import type { AttemptRuntime, OperationDeps } from '../src/operation/deps.ts';
 import { performOperation } from '../src/operation/perform-operation.ts';
 import type { StepAnswer, StepRequest } from '../src/task/activity-api.ts';
 import { endedWith } from '../src/task/ends.ts';
 import type { TaskEnd } from '../src/task/outcome.ts';
 import type { PlanDecision } from '../src/task/plan.ts';
-import type { StepRuntime } from './activity-runtime.ts';
 import { refusalCause } from './plan-task.ts';
 
 export interface StepDeps {
@@ -34,7 +33,7 @@ const NOTHING_SENT: readonly RowState[] = ['reserved', 'released'];
 export async function performStep(
   deps: StepDeps,
   request: StepRequest,
-  { signal, finishing, heartbeat }: StepRuntime,
+  runtime: AttemptRuntime,
 ): Promise<StepAnswer> {
   const { start, taskId, ordinal, attempt, purpose, journal } = request;
   const planned = await planStep(deps, request);
@@ -57,7 +56,7 @@ export async function performStep(
   const outcome = await performOperation(
     deps.operationDeps(plan.action),
     { plan, input, taskId, ordinal, attempt, purpose, inline: false, verifyFinal: false, journal: [] },
-    { signal: plan.cancelAttempt === 'abort' ? signal : finishing, heartbeat },
+    runtime,
   );
   return { kind: 'performed', plan, input, ordinal, outcome };
 }

@@ -4,7 +4,7 @@
  * Each promise made here costs a stack trace (the SDK keeps one for every promise of a workflow), which is most of what
  * a task's own code costs its worker: so callbacks where `async` would only pass a promise on.
  */
-import { CancellationScope, condition, patched } from '@temporalio/workflow';
+import { CancellationScope, condition } from '@temporalio/workflow';
 import type { AuditNote, BareStart, StepAnswer, StepStart } from '../src/task/activity-api.ts';
 import { opened } from '../src/task/approval-state.ts';
 import { backoffDelayMs, decide } from '../src/task/decide.ts';
@@ -243,26 +243,12 @@ export class TaskRun {
     const { taskId, ordinal } = this.journal.state;
     const journal = this.journal.unaudited();
     this.journal.append({ type: 'attempt_scheduled', data: { attempt, purpose, inline, verifyFinal } });
-    const request = { start, taskId, ordinal, attempt, purpose, journal };
-    const scope = new CancellationScope({ cancellable: true });
-    let isDone = false;
-    let running!: Promise<StepAnswer>;
-    // Not what the scope answers: its promises would come between this step and others that recorded runs have.
-    void scope.run(() => {
-      running = firstStepActivities.performStep(request);
-      return Promise.resolve();
-    });
-    void this.passCancel(attempt, scope, () => isDone);
-    return running.then(
+    return firstStepActivities.performStep({ start, taskId, ordinal, attempt, purpose, journal }).then(
       (answer) => {
-        isDone = true;
         this.journal.audited(answer.kind === 'refused' ? [] : journal);
         this.performed(attempt, answer);
       },
-      (error: unknown) => {
-        isDone = true;
-        this.journal.append(stepLost(attempt, error));
-      },
+      (error: unknown) => this.journal.append(stepLost(attempt, error)),
     );
   }
 
@@ -398,21 +384,15 @@ export class TaskRun {
     const running = scope.run(run).finally(() => {
       isDone = true;
     });
-    await this.passCancel(attempt, scope, () => isDone);
-    return running;
-  }
-
-  /** Until it is done. Runs that left a step's first attempt alone go on as they began. */
-  private async passCancel(attempt: number, scope: CancellationScope, isDone: () => boolean): Promise<void> {
     for (;;) {
       const { seq } = this.journal.state;
-      await condition(() => isDone() || this.journal.state.seq !== seq);
-      if (isDone()) return;
+      await condition(() => isDone || this.journal.state.seq !== seq);
+      if (isDone) return running;
       const verdict = decide(this.journal.state, Date.now());
-      if (verdict.do !== 'await' || !verdict.abort) continue;
-      if (this.journal.state.plan === null && !patched('first-attempts-aborted')) continue;
-      this.journal.append({ type: 'attempt_abort_requested', data: { attempt } });
-      scope.cancel();
+      if (verdict.do === 'await' && verdict.abort) {
+        this.journal.append({ type: 'attempt_abort_requested', data: { attempt } });
+        scope.cancel();
+      }
     }
   }
 }

@@ -106,14 +106,12 @@ export function backoffDelayMs(verdict: { floorMs: number; capMs: number }, rand
   return Math.max(verdict.floorMs, Math.floor(random * verdict.capMs));
 }
 
-/**
- * S7.4. An attempt that only finds out is never aborted: its answer is what the cancel waits for. A step's first attempt
- * plans before it acts: it is told, and knows then what its contract allows.
- */
+/** S7.4. An attempt that only finds out is never aborted: its answer is what the cancel waits for. */
 function mayAbort(state: TaskState): boolean {
   const { phase, plan, cancelRequested } = state;
-  const isAllowed = plan === null || plan.cancelAttempt === 'abort';
-  return cancelRequested && isAllowed && phase.kind === 'working' && isExecution(phase.step);
+  return (
+    cancelRequested && plan?.cancelAttempt === 'abort' && phase.kind === 'working' && isExecution(phase.step)
+  );
 }
 
 function attempt(state: TaskState, purpose: AttemptPurpose, now: number): Verdict {

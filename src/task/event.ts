@@ -94,7 +94,7 @@ export interface EventData {
   retries_exhausted: { failure: Failure };
   run_deadline_passed: Record<string, never>;
   cancel_requested: { by: string; reason?: string };
-  /** The running attempt was told of a cancel: it stops where plan.cancelAttempt is `abort`, which a step's first attempt finds out. */
+  /** The running attempt was told to stop because of a cancel (plan.cancelAttempt is `abort`). */
   attempt_abort_requested: { attempt: number };
   /** `waitedMs`: how long the person was waited for; absent in journals of runs that did not count it. */
   resolve_requested: { resolution: Resolution; waitedMs?: number; id?: string };
