@@ -1,6 +1,7 @@
 /** The demo's chapter about a server that somebody else wrote: what stands in its folder is the judge. */
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Chapter, ChapterResult } from './chapter.ts';
 import { callTool } from './tool-call.ts';
@@ -8,6 +9,7 @@ import { until } from './until.ts';
 
 const OPERATOR = { tenant: 'local', subject: 'olga', roles: ['operator'] };
 const TOOL = 'files__write_file';
+const SERVER = '@modelcontextprotocol/server-filesystem';
 const EXPECTED = 'approved, read back; the cancelled one undone';
 
 /** `stage.files`: the folder `root` is the server's; while `held` is there, its answers wait. */
@@ -15,8 +17,10 @@ export const somebodyElsesServer: Chapter = async ({ stage, say }) => {
   const chapter = 'a server that others wrote';
   const { tools } = await stage.mcp.listTools();
   if (!tools.some(({ name }) => name === TOOL)) {
-    say('left out: npm install @modelcontextprotocol/server-filesystem');
-    return { chapter, expected: EXPECTED, seen: 'not installed', effects: 0, isAsExpected: true };
+    const isThere = isInstalled();
+    const seen = isThere ? `installed, and ${TOOL} is not offered` : 'not installed';
+    say(isThere ? seen : `left out: npm install ${SERVER}`);
+    return { chapter, expected: EXPECTED, seen, effects: 0, isAsExpected: !isThere };
   }
   const path = join(stage.files, 'root', 'service.env');
   const held = join(stage.files, 'held');
@@ -57,3 +61,11 @@ export const somebodyElsesServer: Chapter = async ({ stage, say }) => {
     isAsExpected: isApproved && isRight && undone.task.effect === 'rolled_back' && standing === 'PORT=80',
   } satisfies ChapterResult;
 };
+
+function isInstalled(): boolean {
+  try {
+    return createRequire(import.meta.url).resolve(`${SERVER}/dist/index.js`) !== '';
+  } catch {
+    return false;
+  }
+}
