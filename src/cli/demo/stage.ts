@@ -139,11 +139,17 @@ const configured = (env: NodeJS.ProcessEnv, name: string): NodeJS.ProcessEnv => 
 
 const ledgerFileOf = (folder: string): string => join(folder, 'ledger.db');
 
+/** Of the machine's settings none that are about another Temporal. */
+function foreignVariables(): NodeJS.ProcessEnv {
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith('TEMPORAL_'));
+  return Object.fromEntries(others);
+}
+
 function settingsOf(folder: string, { address, namespace }: { address: string; namespace: string }) {
   const files = join(folder, 'files');
   mkdirSync(join(files, 'root'), { recursive: true });
   return {
-    ...process.env,
+    ...foreignVariables(),
     HOLDFAST_CONFIG: join(EXAMPLES, 'demo', `holdfast.config.${EXTENSION}`),
     HOLDFAST_STATE_DIR: folder,
     HOLDFAST_DEMO_FILES: files,
@@ -152,6 +158,7 @@ function settingsOf(folder: string, { address, namespace }: { address: string; n
     HOLDFAST_LOG_LEVEL: 'warn',
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_CONFIG_FILE: join(folder, 'no-profiles.toml'), // instead of the user's own
   };
 }
 
