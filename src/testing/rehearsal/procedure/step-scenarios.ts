@@ -13,7 +13,6 @@ import { afterDone, afterNothing, withRetry } from '../scenarios/doubt.ts';
 import { POINTS } from '../scenarios/points.ts';
 import { crashOnceAt } from '../scripts.ts';
 import type { Script } from '../scripts.ts';
-import type { CourseStep } from './course.ts';
 import type { ProcedureScene } from './procedure-scene.ts';
 import type { AskedStep, KnownStep, ProcedureScenario } from './procedure-scenario.ts';
 import { before, failedAfter, refused, refuses } from './step-ends.ts';
