@@ -23,10 +23,10 @@ const otlpProtocol = (env: string, ofWhat: string) =>
   setting({
     env,
     key: null,
-    schema: z.enum(['http/json', 'http/protobuf']).nullable(),
+    schema: z.enum(['http/json', 'http/protobuf', 'grpc']).nullable(), // `grpc` is refused where traces are on
     expected: '`http/json` or `http/protobuf`',
     fix: 'name the collector’s address for OTLP over HTTP, usually port 4318, and leave this out: gRPC is not spoken',
-    meaning: `${ofWhat}. JSON is sent in either case, which a receiver of OTLP over HTTP takes.`,
+    meaning: `${ofWhat}. JSON is sent in either case, which a receiver of OTLP over HTTP takes. With \`grpc\` nothing starts once traces are on.`,
     defaultText: '`http/json`',
     default: () => null,
   });

@@ -6,7 +6,9 @@
 import { ProxyTracerProvider, trace } from '@opentelemetry/api';
 import type { Tracer } from '@opentelemetry/api';
 import type { Config } from './config.ts';
+import { configurationError } from './configuration-error.ts';
 import type { Log } from './logger.ts';
+import { CONFIG } from './settings.ts';
 
 export interface Tracing {
   tracer: Tracer;
@@ -22,16 +24,23 @@ export interface OpenedTracing {
 
 export type TracingConfig = Pick<
   Config,
-  'otelDisabled' | 'tracesExporter' | 'otlpEndpoint' | 'otlpTracesEndpoint'
+  | 'otelDisabled'
+  | 'tracesExporter'
+  | 'otlpEndpoint'
+  | 'otlpTracesEndpoint'
+  | 'otlpProtocol'
+  | 'otlpTracesProtocol'
 >;
 
 /** Of the provider of this module, while it is registered. */
 let own: { tracing: Tracing; close(): Promise<void>; users: number } | null = null;
 
+/** Throws `invalid_configuration` where traces are on and gRPC is asked for. */
 export async function openTracing(config: TracingConfig, log: Log): Promise<OpenedTracing> {
   if (own === null && !isRegistered()) {
     const url = endpointOf(config);
     if (url === null) return { tracing: null, close: () => Promise.resolve() };
+    refuseGrpc(config);
     const { registerProvider } = await import('./trace-provider.ts');
     own = { ...registerProvider(url, log), users: 0 };
   }
@@ -60,6 +69,14 @@ function isRegistered(): boolean {
   const provider = trace.getTracerProvider();
   if (!(provider instanceof ProxyTracerProvider)) return true;
   return provider.getDelegate() !== new ProxyTracerProvider().getDelegate();
+}
+
+/** Traces would be lost without a word. The setting for traces alone wins. */
+function refuseGrpc({ otlpProtocol, otlpTracesProtocol }: TracingConfig): void {
+  if ((otlpTracesProtocol ?? otlpProtocol) !== 'grpc') return;
+  const { env, expected, fix } =
+    otlpTracesProtocol === null ? CONFIG.otlpProtocol : CONFIG.otlpTracesProtocol;
+  throw configurationError([{ name: env, problem: 'gRPC is not spoken', expected, fix }]);
 }
 
 const ON_THIS_MACHINE = 'http://localhost:4318';

@@ -51,7 +51,8 @@ export class ProcedureUndo {
     const run = this.#run;
     while (this.#underWay > 0 && isOneAtATime()) {
       await run.untilOrRest(() => this.#underWay === 0);
-      if (this.#underWay > 0) return 'rest';
+      // Another that waited may have begun first; only a run that is due rests.
+      if (this.#underWay > 0 && run.isDue()) return 'rest';
     }
     const steps = run.state.committed.filter((step) => step.startsWith(prefix)).toReversed();
     const within = prefix === '' ? null : prefix;
@@ -71,7 +72,8 @@ export class ProcedureUndo {
 
   /** Whether an earlier run began to undo this step, which then goes on. */
   goesOnWith({ name }: ProcedureStep): boolean {
-    if (!this.#run.state.committed.includes(name)) return false;
+    // Runs that closed such a step a second time go on as they began.
+    if (!this.#run.state.committed.includes(name) || !isOneAtATime()) return false;
     this.#failed.add(name);
     this.#underWay += 1;
     return true;

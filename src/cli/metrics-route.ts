@@ -10,7 +10,6 @@ import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { HoldfastError } from '../contract/error.ts';
 import { isLoopbackHost } from '../contract/oauth-definition.ts';
-import { sendJson } from '../gateway/http/send-json.ts';
 import type { HttpRoute } from '../gateway/index.ts';
 
 export interface MetricsOptions {
@@ -38,11 +37,14 @@ function refuse(response: ServerResponse, takesToken: boolean): void {
   const message = takesToken
     ? 'Send `Authorization: Bearer …` with the token of HOLDFAST_METRICS_TOKEN_SHA256.'
     : 'Only this machine may read this; configure HOLDFAST_METRICS_TOKEN_SHA256 for others.';
-  response.writeHead(takesToken ? 401 : 403, {
-    'content-type': 'application/json',
-    ...(takesToken && { 'www-authenticate': 'Bearer realm="holdfast-metrics"' }),
-  });
-  response.end(JSON.stringify({ error: { code: 'unauthorized', message, details: {} } }));
+  if (takesToken) response.setHeader('www-authenticate', 'Bearer realm="holdfast-metrics"');
+  sendJson(response, takesToken ? 401 : 403, { error: { code: 'unauthorized', message, details: {} } });
+}
+
+/** Not the gateway's own: a worker loads nothing of it. */
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(JSON.stringify(body));
 }
 
 function holdsToken({ headers }: IncomingMessage, tokenSha256: string): boolean {

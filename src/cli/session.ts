@@ -44,12 +44,16 @@ export async function loadCommandConfig(
   const file = options.config ?? set('HOLDFAST_CONFIG') ?? configFileOfRunning();
   const config = await loadConfig({
     ...(file !== undefined && { file }),
-    keyOf: (found) => (makesKey(found) ? ensureKey(found.stateDir) : readKey(found.stateDir)),
+    keyOf: (found) => keptKey(found) ?? (makesKey(found) ? ensureKey(found.stateDir) : undefined),
   });
   const runtime = readRuntimeFile(config.stateDir);
   if (runtime === null || (hasTemporal(config) && isTemporalNamed())) return config;
   return onEngine(config, { address: runtime.temporalAddress, namespace: runtime.temporalNamespace });
 }
+
+/** Releases before kept it by the variable alone, also where the file names another folder. */
+const keptKey = ({ stateDir }: Whereabouts): string | undefined =>
+  readKey(stateDir) ?? readKey(set('HOLDFAST_STATE_DIR') ?? DEFAULT_STATE_DIR);
 
 /** A `dev` that runs here knows its file, wherever that is. */
 const configFileOfRunning = (): string | undefined =>

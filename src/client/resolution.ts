@@ -95,7 +95,8 @@ async function mustHaveResult(
 ): Promise<void> {
   if (action === undefined || action.handlers.lookup !== undefined) return;
   const operation = step?.operationId == null ? row : await ledger.find(step.operationId);
-  if (operation === null || operation.result !== null || checkResult(action.contract, null).ok) return;
+  if (operation?.state !== 'attention' || operation.result !== null) return;
+  if (checkResult(action.contract, null).ok) return;
   throw invalid([{ path: '/result', message: 'the ledger has none: say what the result was' }]);
 }
 

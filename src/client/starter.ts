@@ -154,14 +154,20 @@ export class Starter {
     } catch (cause) {
       if (!isCode(cause, 'engine_unavailable')) throw cause;
       const { plan, reservation } = planned;
-      const isSafeToRepeat = reservation.keyed || reservation.attach;
+      const isSafeToRepeat = reservation.keyed || plan.effect === 'safe';
       const what = isSafeToRepeat
         ? 'The same call is safe to repeat.'
-        : 'Ask for the task before you call again: without a key, and not attached, a repeat is another operation.';
+        : 'Ask for the task before you call again: without a key a repeat is another operation once this one has ended.';
       throw new HoldfastError(
         'engine_unavailable',
         `Temporal did not answer, so whether task ${taskId} was started is not known. ${what}`,
-        { details: { taskId, operationId: plan.operationId, autoRetry: plan.autoRetry }, cause },
+        {
+          details: {
+            ...{ taskId, operationId: plan.operationId, autoRetry: plan.autoRetry },
+            ...(!isSafeToRepeat && { safeToRepeat: false }),
+          },
+          cause,
+        },
       );
     }
   }

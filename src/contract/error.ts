@@ -169,7 +169,8 @@ export const ERROR_CODES = {
     action: 'Read the task; it may have ended or be at work.',
   },
   invalid_resolution: {
-    meaning: 'The resolution is not one of applied (with a result), not_applied, abandoned.',
+    meaning:
+      'The resolution is not one of applied (with a result), not_applied, abandoned; names no step where several wait; or is contradicted by what the attempt reported.',
     retryable: false,
     action: 'See `details.issues`.',
   },

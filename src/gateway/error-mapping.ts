@@ -32,12 +32,13 @@ export interface ShownError {
 
 export function shownError(error: { code: string; message: string; details?: JsonObject }): ShownError {
   const known = isErrorCode(error.code) ? ERROR_CODES[error.code] : null;
+  const mustAsk = error.details?.safeToRepeat === false;
   return {
     code: error.code,
     message: error.message,
     details: error.details ?? {},
-    retryable: known?.retryable ?? false,
-    action: known?.action ?? 'Read the message.',
+    retryable: !mustAsk && (known?.retryable ?? false),
+    action: mustAsk ? 'Ask for the task named in `details.taskId`.' : (known?.action ?? 'Read the message.'),
   };
 }
 

@@ -1,6 +1,7 @@
 import { questionForms } from '../contract/asked.ts';
 import type { QuestionForm } from '../contract/asked.ts';
 import type { ActionContract } from '../contract/define-action.ts';
+import { jsonSchemaCheck } from '../contract/json-schema-check.ts';
 import { inputJsonSchema, withKeyArgument } from '../contract/json-schema.ts';
 import type { EffectClass } from '../task/plan.ts';
 import type { JsonObject } from '../task/json.ts';
@@ -80,10 +81,21 @@ export function foreignToolOf(tool: ForeignTool): ToolSpec {
     ...(direct && { direct }),
     // A recorded call may be answered with its task instead, which fits no schema of the tool's.
     // One that describes no object is none in 2025's MCP.
-    ...(direct && outputSchema?.['type'] === 'object' && { outputSchema: structuredClone(outputSchema) }),
+    ...(direct && isPublishable(outputSchema) && { outputSchema: structuredClone(outputSchema) }),
     publishSchema: () =>
       contract.effect === 'safe'
         ? structuredClone(inputSchema)
         : withKeyArgument(structuredClone(inputSchema)),
   };
+}
+
+/** A client of 2025 compiles every one it is shown, and has no tools at all where one does not compile. */
+function isPublishable(schema: JsonObject | undefined): schema is JsonObject {
+  if (schema?.['type'] !== 'object') return false;
+  try {
+    jsonSchemaCheck(schema);
+    return true;
+  } catch {
+    return false;
+  }
 }

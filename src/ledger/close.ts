@@ -235,8 +235,9 @@ export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert:
   const own = attempts.find(({ generation }) => generation === claim.generation);
   if (own?.outcome === 'late' || (!own && held.record.late_outcome === stored(outcome))) return;
   const { state } = held.record;
-  const isDenied = state === 'released' && held.record.effect === 'unsafe' && kindOf(outcome) === 'applied';
-  const isAskedAnew = isDenied && held.record.task_end === null;
+  const isNotSent = state === 'released' || state === 'reserved'; // the latter under a newer ordinal
+  const isDenied = isNotSent && held.record.effect === 'unsafe' && kindOf(outcome) === 'applied';
+  const isAskedAnew = isDenied && state === 'released' && held.record.task_end === null;
   unit.save(held, {
     by: 'recordLate',
     to: isAskedAnew ? 'attention' : state,

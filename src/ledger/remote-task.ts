@@ -226,7 +226,8 @@ function tell(
   const about = { taskId, operationId, tenant, action };
   if (isCancelLate(next) && !isCancelLate(before)) {
     unit.note(held.record, 'remote.cancel_late', { remoteTaskId });
-    const message = `${server} has not taken the cancel of its task so far: ${next.last_error ?? 'no answer'}. It is asked on.`;
+    const why = next.last_error ?? before.last_error ?? 'it answers, and has not taken it';
+    const message = `${server} has not taken the cancel of its task so far: ${why}. It is asked on.`;
     unit.alert({ ...about, type: 'remote_cancel_late', message, data: { server, remoteTaskId } });
   }
   if (outcome.kind !== 'failed' || next.failures !== outcome.alertAt) return;

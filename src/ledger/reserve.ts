@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { differingPaths } from '../contract/redact.ts';
 import { taskIdOf } from '../contract/ids.ts';
+import { isJsonObject } from '../task/json.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { OperationRow, Reservation, Reserved, RowState } from './ledger.ts';
 import { stored } from './row.ts';
@@ -42,9 +43,13 @@ function answerFor(unit: Unit, held: Held, request: Reservation): Reserved | Pro
   if (!hasSameFingerprint(row, request))
     return { kind: 'conflict', paths: differingPaths(row.arguments, request.arguments), row };
   if (row.end === null) return { kind: 'open', row, attached: false };
-  if (!NOTHING_SENT.includes(row.state)) return { kind: 'ended', row };
+  if (!NOTHING_SENT.includes(row.state) || tookPlace(row)) return { kind: 'ended', row };
   return nextOrdinal(unit, held, request);
 }
+
+/** S2.7: ended as not applied, and its own attempt has reported since that it was: nobody would dedupe another. */
+const tookPlace = ({ effect, lateOutcome: late }: OperationRow): boolean =>
+  effect === 'unsafe' && isJsonObject(late) && late['kind'] === 'applied';
 
 /** S1.4: equality of either is a match. */
 export function hasSameFingerprint(

@@ -188,7 +188,7 @@ const RULES: readonly Rule[] = [
     by: 'resolve',
     from: ['attention'],
     to: ['released'],
-    guard: 'a person said not applied, about the effect',
+    guard: 'a person said not applied, about the effect; no attempt has reported it as applied',
     together: 'audit, fence raised, end if given',
   },
   {

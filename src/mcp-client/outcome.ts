@@ -105,6 +105,10 @@ export function factsOf(meta: unknown): TaskFacts | null {
   return { taskId, status, effect: typeof effect === 'string' ? effect : null, replayed: replayed === true };
 }
 
+/** The last known state of a task that no worker answers for: what it asks is not in it. */
+export const isStale = ({ _meta }: JsonObject): boolean =>
+  ((_meta as JsonObject | undefined)?.[TASK_META] as JsonObject | undefined)?.stale === true;
+
 /** A task of the Tasks extension: the answer to `tasks/get`, to `tools/call` with `resultType: "task"`, or a hint. */
 export function readingOfTask(task: JsonObject): TaskReading {
   const taskId = String(task.taskId);
@@ -176,7 +180,9 @@ function openOutcome(facts: TaskFacts | null, message: string): CallOutcome | nu
 /** The result of `tools/call` or of `task_get`. `reading` where it is a task that goes on. */
 export function outcomeOfResult(result: ToolResult): CallOutcome | { kind: 'working'; reading: TaskReading } {
   const facts = factsOf(result._meta);
-  if (facts === null || isTerminal(facts.status)) return endedOutcome(result, facts?.taskId ?? null, facts);
+  // A handle is no error: one beside an open task says that the call failed.
+  if (facts === null || isTerminal(facts.status) || result.isError === true)
+    return endedOutcome(result, facts?.taskId ?? null, facts);
   const statusMessage = textOf(result);
   const outcome = askedInWords(result, facts) ?? openOutcome(facts, statusMessage);
   if (outcome !== null) return outcome;

@@ -11,7 +11,14 @@ import type { RequestOptions } from './dispatch.ts';
 import { MCP_CLIENT_LIMITS } from './limits.ts';
 import { RequestFailed } from './link.ts';
 import type { Link } from './link.ts';
-import { askForTask, errorOfRpc, readingOfResult, readingOfTask } from './outcome.ts';
+import {
+  askForTask,
+  errorOfRpc,
+  errorWithoutTask,
+  isStale,
+  readingOfResult,
+  readingOfTask,
+} from './outcome.ts';
 import type { CallError, CallOutcome, TaskReading, ToolResult, UnknownReason } from './outcome.ts';
 import { repeat, waitOut } from './parts.ts';
 import type { ClientParts, Over, Repeated, Span } from './parts.ts';
@@ -157,7 +164,8 @@ export async function answerTask(
   const reply = await repeat(parts, span, async (link, options) => {
     if (!isFirst) {
       const known = await sendRead(link, taskId, options);
-      if (known.kind !== 'result') return known;
+      if (known.kind !== 'result' || errorWithoutTask(known.result) !== null) return known;
+      if (isStale(known.result)) return lost('nobody can say just now whether the answer was taken');
       const read = readingOf(known.result, taskId);
       if (read.kind !== 'reading' || !asksFor(read.reading, Object.keys(responses)))
         return { kind: 'result', result: {} }; // taken before, or nobody asks any more

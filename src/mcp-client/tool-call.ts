@@ -104,7 +104,8 @@ interface Failed {
 
 /** What a gateway that takes the key says of a call that has no task: it was refused, or nobody knows whether it began. */
 function failureOfResult(call: ToolCall, result: JsonObject): Failed | null {
-  const error = keyToFind(call) === null ? null : errorWithoutTask(result);
+  const isOurs = keyToFind(call) !== null || (call.terms.effect === 'safe' && factsOf(result._meta) !== null);
+  const error = isOurs ? errorWithoutTask(result) : null;
   return error && failedWith(error, failureOfCode(error.code));
 }
 

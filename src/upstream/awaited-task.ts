@@ -26,7 +26,11 @@ export async function endOfTask(
   try {
     for (;;) {
       await delay(pollMs(pollIntervalMs), undefined, { signal });
-      const status = await remote.status(task, signal);
+      // One failed look ends no undoing that goes on at its server.
+      const status = await remote.status(task, signal).catch((error: unknown): RemoteStatus => {
+        if (abandoned !== 'goes on' || signal.aborted) throw error;
+        return { kind: 'working' };
+      });
       if (status.kind !== 'working') {
         isOver = status.kind !== 'input_required';
         return status;

@@ -145,8 +145,9 @@ export class UpstreamServer {
     this.#isStale = false;
     const isThere = await this.#read(signal);
     this.#isLooking = false;
-    if (!isThere) this.#lookIn(retryMs, Math.min(retryMs * 2, LOOK_MAX_MS));
-    else this.#lookIn(this.#isStale ? LOOK_FIRST_MS : RELIST_MS, LOOK_FIRST_MS);
+    // Also where it says at every look that its list changed: ever less often.
+    if (!isThere || this.#isStale) this.#lookIn(retryMs, Math.min(retryMs * 2, LOOK_MAX_MS));
+    else this.#lookIn(RELIST_MS, LOOK_FIRST_MS);
   }
 
   /** A server that says so again and again is asked once in the while. */

@@ -24,7 +24,10 @@ export async function openConformanceGateway(): Promise<ConformanceGateway> {
   const holdfast = await createTestHoldfast({ actions: conformanceActions, procedures, server: 'local' });
   const gateway = createGateway({
     client: holdfast.client,
-    tools: [...conformanceActions, multiInput].map(({ contract }) => published(toolOf(contract))),
+    tools: [
+      ...[...conformanceActions, multiInput].map(({ contract }) => published(toolOf(contract))),
+      ...FOREIGN,
+    ],
     auth: { kind: 'loopback', principal: { tenant: 'local', subject: 'suite', roles: [] } },
     // The engine's operator: closes this task past Holdfast once its start is durable.
     beforeAnswer: async ({ action, taskId }) => {
@@ -39,6 +42,27 @@ export async function openConformanceGateway(): Promise<ConformanceGateway> {
     throw error;
   }
 }
+
+const IMAGE = { type: 'image', mimeType: 'image/png', data: 'iVBORw0KGgo=' };
+const RESOURCE = {
+  type: 'resource',
+  resource: { uri: 'test://fixture', mimeType: 'text/plain', text: 'embedded' },
+};
+
+/** Another server's tools, as a gateway passes them on: what no action of our own answers. */
+const FOREIGN = Object.entries({
+  test_image_content: [IMAGE],
+  test_audio_content: [{ type: 'audio', mimeType: 'audio/wav', data: 'UklGRg==' }],
+  test_embedded_resource: [RESOURCE],
+  test_multiple_content_types: [{ type: 'text', text: 'both' }, IMAGE, RESOURCE],
+}).map(([name, content]): ToolSpec => ({
+  name,
+  description: name,
+  effect: 'safe',
+  isReversible: false,
+  direct: () => Promise.resolve({ content }),
+  publishSchema: () => ({ type: 'object', properties: {} }),
+}));
 
 const published = (tool: ToolSpec): ToolSpec =>
   tool.name === 'json_schema_2020_12_tool' ? { ...tool, publishSchema: () => JSON_SCHEMA } : tool;

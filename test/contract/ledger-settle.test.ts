@@ -224,9 +224,11 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
   describe('the outcome of an attempt in doubt, reported after a person was asked', () => {
     const LATE = { kind: 'applied', result: fixture.RESULT as unknown as Json } as const;
     const NOT_APPLIED = { as: 'not_applied', by: 'eve' } as const;
+    let keys = 0;
     async function inAttention() {
       const { ledger } = place;
-      const work = await fixture.reserved(ledger, { effect: 'unsafe' });
+      const asked = { effect: 'unsafe', key: `late-${kind}-${(keys += 1)}` } as const;
+      const work = await fixture.reserved(ledger, asked);
       const claim = await fixture.claimed(ledger, work);
       await ledger.raiseAttention(claim, fixture.IN_DOUBT, fixture.alertAbout(work));
       const late = (outcome: Json) =>
@@ -238,7 +240,8 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
           type,
           message,
         ]);
-      return { work, late, deny, alerts };
+      const again = () => ledger.reserve(fixture.reservation(asked.key, asked));
+      return { work, late, deny, alerts, again };
     }
     const TOOK_PLACE = ['needs_attention', expect.stringContaining('the effect took place')];
     const ASKED = ['needs_attention', 'a person should look'];
@@ -282,6 +285,22 @@ describe.each(fixture.STORES)('reports on %s', (kind) => {
       expect(await fixture.rowOf(place.ledger, work)).toMatchObject({
         ...{ state: 'released', end: fixture.CANCELLED },
       });
+    });
+
+    test('[S2.7] [S1.6] after the end its key begins nothing anew: nobody would dedupe a second effect', async () => {
+      const { work, late, deny, again } = await inAttention();
+      await deny(fixture.CANCELLED);
+      await late(LATE);
+      expect(await again()).toMatchObject({ kind: 'ended', row: { end: fixture.CANCELLED, ordinal: 1 } });
+      expect(await fixture.rowOf(place.ledger, work)).toMatchObject({ lateOutcome: LATE });
+    });
+
+    test('[S2.7] [S6.5] under a key that was called again meanwhile it is told before that is sent', async () => {
+      const { late, deny, alerts, again } = await inAttention();
+      await deny(fixture.CANCELLED);
+      expect(await again()).toMatchObject({ kind: 'fresh', ordinal: 2 });
+      await late(LATE);
+      expect(await alerts()).toEqual([TOOK_PLACE, ASKED]);
     });
 
     test('[S2.7] a failure proves nothing, is told, and may be denied', async () => {

@@ -89,6 +89,7 @@ test('[M8.5] a server that is met over a new line may be another: told, but not 
   await names();
   expect(changes()).toBe(0);
   await call('end');
-  await call('grow');
+  await call('absent');
   await heard();
+  expect(changes()).toBe(1);
 });

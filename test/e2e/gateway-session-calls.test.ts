@@ -37,7 +37,9 @@ const cancelled = (requestId: number) => ({
 const letItNotice = async () => {
   for (let round = 0; round < 20; round += 1) await (await send(cancelled(99))).text();
 };
-const whenWaiting = (count: number) => vi.waitFor(() => expect(driven.client.openWaits).toBe(count));
+/** On a loaded machine. */
+const SOON = { timeout: 10_000 };
+const whenWaiting = (count: number) => vi.waitFor(() => expect(driven.client.openWaits).toBe(count), SOON);
 
 describe('a cancelled call', () => {
   it('has its stream closed and its place given back, again and again, its client still reading [M5.1] [M7.2]', async () => {
@@ -62,7 +64,7 @@ describe('a cancelled call', () => {
     driven.client.complete({ receipt: 'a' }, 'task_1');
     driven.client.complete({ receipt: 'c' }, 'task_3');
     expect((await messagesOf(answer)).map(({ id }) => id)).toEqual([1, 3]);
-    await vi.waitFor(async () => expect((await send([list])).status).toBe(200));
+    await vi.waitFor(async () => expect((await send([list])).status).toBe(200), SOON);
   });
 
   it('that has ended, or never was, closes nothing [M5.1] [M5.2]', async () => {
@@ -107,7 +109,7 @@ describe('a client that is gone', () => {
     const again = await send(transfer(2));
     expect([again.status, driven.client.openTasks]).toEqual([429, 1]);
     driven.client.complete({ receipt: 'r' });
-    await vi.waitFor(async () => expect((await send(list)).status).toBe(200));
+    await vi.waitFor(async () => expect((await send(list)).status).toBe(200), SOON);
   });
 
   it.each([
@@ -125,7 +127,7 @@ describe('a client that is gone', () => {
     await vi.waitFor(async () => {
       clock.pass(2 * 60_000);
       expect((await send(list)).status).toBe(404);
-    });
+    }, SOON);
   });
 });
 

@@ -384,14 +384,14 @@ describe('without a key', () => {
     expect((await newClient().start(keyless)).taskId).not.toBe(first.taskId);
   });
 
-  test('where nobody says whether it was started, the task is named; a repeat is called safe only where it is [M1.5] [M1.4]', async () => {
+  test('where nobody says whether it was started, the task is named; a repeat without a key is not called safe [M1.5] [M1.4]', async () => {
     engine.isReachable = false;
     const attaching = await errorOf(newClient().start(keyless));
     const alone = await errorOf(newClient().start({ ...keyless, attach: false }));
     engine.isReachable = true;
     expect(attaching).toMatchObject({
       code: 'engine_unavailable',
-      message: expect.stringMatching('safe to repeat') as string,
+      message: expect.stringMatching('Ask for the task before') as string,
     });
     expect(alone).toMatchObject({
       code: 'engine_unavailable',

@@ -43,6 +43,7 @@ const SHAPES = {
     await p.child('one', part, {});
   },
   twoParts: (p: P) => Promise.all([p.child('one', part, {}), p.child('two', part, {})]),
+  threeParts: (p: P) => Promise.all(['one', 'two', 'three'].map((name) => p.child(name, part, {}))),
   besideAPart: (p: P) => Promise.all([p.child('one', part, {}), p.step('beside', 'act', {})]),
   unawaited: (p: P) => {
     p.child('one', part, {}).catch(() => undefined);

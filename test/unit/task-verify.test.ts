@@ -243,8 +243,8 @@ describe('a person who resolves', () => {
   });
 
   test('as not applied past the run deadline ends the task with nothing applied [S3.5][S5.3]', () => {
-    const driver = driven({ attempt: [attention], resolve: [...asked], close: [CLOSED] }).run();
-    driver.moveTo(1e9);
+    const late: Script['attempt'] = [(_, running) => (running.moveTo(1e9), attention)];
+    const driver = driven({ attempt: late, resolve: [...asked], close: [CLOSED] }).run();
     assert.deepEqual(ending(driver.resolve('not_applied').run()), ['failed', 'none', 'deadline_exceeded']);
   });
 

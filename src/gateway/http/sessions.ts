@@ -10,7 +10,7 @@
  * 3. A principal has at most `legacySessionsMax`. One more ends the one that has been idle longest; where calls are
  *    under way in all of them, the newcomer is served without a session.
  * 4. One in which nothing was open for `legacySessionIdleMs` is ended. A call is open until it has ended, whether its
- *    client is still there or not.
+ *    client is still there or not; without a client for `legacySessionIdleMs` at most.
  * 5. Ending a session ends waits, never a task (M5.3).
  */
 import { randomBytes } from 'node:crypto';
@@ -19,6 +19,7 @@ import type { AuthInfo, McpServer } from '@modelcontextprotocol/server';
 import { isJsonObject } from '../../task/json.ts';
 import type { Json } from '../../task/json.ts';
 import type { Principal } from '../../task/plan.ts';
+import { pause } from '../../contract/clock.ts';
 import type { Clock } from '../../contract/clock.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { SessionTransport } from './session-transport.ts';
@@ -142,7 +143,10 @@ class HeldSession implements Session {
     try {
       return await work(face);
     } finally {
-      await underWay;
+      // Nobody answers a question whose client has gone: it may not hold the session for `questionMs`.
+      const over = new AbortController();
+      void underWay.then(() => over.abort());
+      await pause(this.#clock, this.#idleMs, over.signal);
       this.#count(kind, -1);
       if (this.#transport.sessionId === undefined) await this.end(); // its `initialize` was refused
     }

@@ -32,6 +32,8 @@ export interface ToolSite {
 const PROVES_NOT_RUN = new Set([-32_700, -32_600, -32_601]);
 /** Invalid params: a tool may throw it itself, and a server where a result does not fit `outputSchema`. */
 const INVALID_PARAMS = -32_602;
+/** 2026-07-28: a header lacks or differs from its argument, judged before the tool; the list is read again meanwhile. */
+const HEADER_MISMATCH = -32_020;
 const WORDS_MAX = 1_000;
 
 export async function execute(
@@ -152,6 +154,7 @@ export function failureOf(
         ? ActionFailure.notSent(why)
         : ActionFailure.rateLimited(why, reply.retryAfterMs);
     case 'refused':
+      if (reply.code === HEADER_MISMATCH) return ActionFailure.notSent(why);
       return PROVES_NOT_RUN.has(reply.code) || (reply.code === INVALID_PARAMS && paramsAreJudgedFirst)
         ? ActionFailure.permanent(why)
         : new Error(why);

@@ -111,8 +111,9 @@ async function take(
     if (!step.isRepeatable) return { kind: 'in_doubt', why };
     throw new Error(why);
   }
-  const failure = failureOf(reply, true);
-  if (reply.kind === 'in_doubt' && !step.isRepeatable) return { kind: 'in_doubt', why: failure.message };
+  const failure = failureOf(reply, step.isRepeatable);
+  if (!(failure instanceof ActionFailure) && !step.isRepeatable)
+    return { kind: 'in_doubt', why: failure.message };
   // Of a later step it is known that earlier ones were taken.
   throw isFirst ? failure : new Error(failure.message);
 }

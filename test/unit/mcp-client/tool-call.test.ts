@@ -190,6 +190,13 @@ describe('an error of the gateway that names no task [M1.5]', () => {
     expect([outcome.kind, sends(requests).length]).toEqual(['completed', 2]);
   });
 
+  it('a safe call follows no task that was perhaps never started: it is made again [M6.3]', async () => {
+    const open = { taskId: 'task_1', status: 'proposed', effect: null, replayed: false };
+    const away = refusal('engine_unavailable', {}, { 'holdfast/task': open });
+    const { outcome, requests } = await outcomeOf('safe', (_request, nth) => (nth === 1 ? away : done));
+    expect([outcome.kind, sends(requests).length]).toEqual(['completed', 2]);
+  });
+
   it('too_many_calls is asked again when the gateway says, unsafe calls too: nothing was begun [M7.2]', async () => {
     const { outcome, requests, clock } = await outcomeOf('unsafe', (_request, nth) =>
       nth === 1 ? refusal('too_many_calls', { retryAfterMs: 3_000 }) : found,
