@@ -69,7 +69,7 @@ test('a flood of decisions continues as new: the approval, first answers and an 
   await handle.signal('approve', { ...message, by: CAT });
   expect((await handle.result()).cause).toBe('committed');
   expect(scripted.attempts).toHaveLength(1);
-}, 180_000);
+}, 300_000);
 
 test('the inbox lists a tenant’s waiting tasks, longest first, and no longer once they are decided [S4.7][case 20]', async () => {
   const engine = new TemporalEngine({ temporal: stage.client, taskQueue: stage.taskQueue });
