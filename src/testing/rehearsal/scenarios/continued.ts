@@ -8,7 +8,7 @@ import type { Terms } from '../terms.ts';
 import { afterExpiry, expiringIn, letExpire } from './approvals.ts';
 
 /** Time enough to continue as new meanwhile, on a busy machine too. */
-const LATER_MS = 6_000;
+const LATER_MS = 12_000;
 
 const nobody = ({ approval }: Terms): string | null =>
   approval === null ? 'policy asks nobody about these arguments' : null;
