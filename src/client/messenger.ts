@@ -17,7 +17,8 @@ import type { ClientDeps } from './client-deps.ts';
 import type { DeliveryAnswer } from './engine.ts';
 import type { Reader, Reading } from './reader.ts';
 import { rowInDoubt } from './list.ts';
-import { checkedResolution, contradicted, isLateApplied } from './resolution.ts';
+import { isReportedApplied } from '../task/outcome.ts';
+import { checkedResolution, contradicted } from './resolution.ts';
 import type { MessageAnswer, ResolutionInput } from './task-client.ts';
 import { openStatusOf } from './task-facts.ts';
 
@@ -56,7 +57,7 @@ export class Messenger {
   /** S2.7: the ledger would refuse it as well, but only once the task has asked it; here whoever says so is told why. */
   async #refuseContradicted({ state, row }: Reading, step: string | undefined): Promise<void> {
     const inDoubt = await rowInDoubt(this.#deps.ledger, state, row, step);
-    if (inDoubt?.attentionAbout === 'effect' && isLateApplied(inDoubt.lateOutcome)) throw contradicted();
+    if (inDoubt?.attentionAbout === 'effect' && isReportedApplied(inDoubt.lateOutcome)) throw contradicted();
   }
 
   async interrupt(taskId: string, principal: Principal, reason?: string): Promise<MessageAnswer> {

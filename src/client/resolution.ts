@@ -134,12 +134,6 @@ function checkNote(note: unknown): string | undefined {
   throw invalid([{ path: '/note', message: `write text of at most ${NOTE_LENGTH_MAX} characters` }]);
 }
 
-export const isLateApplied = (lateOutcome: Json | null): boolean =>
-  typeof lateOutcome === 'object' &&
-  lateOutcome !== null &&
-  'kind' in lateOutcome &&
-  lateOutcome.kind === 'applied';
-
 export const contradicted = (): HoldfastError =>
   invalid([
     {

@@ -2,6 +2,7 @@
 import { taskIdOf } from '../contract/ids.ts';
 import type { Claim } from '../task/claim.ts';
 import type { Json, JsonObject } from '../task/json.ts';
+import { isReportedApplied } from '../task/outcome.ts';
 import type { StoredResult, TaskEnd } from '../task/outcome.ts';
 import { endAttempt, loseAttempt } from './attempt.ts';
 import { isSuperseded } from './claim.ts';
@@ -236,7 +237,7 @@ export async function recordLate(unit: Unit, claim: Claim, outcome: Json, alert:
   if (own?.outcome === 'late' || (!own && held.record.late_outcome === stored(outcome))) return;
   const { state } = held.record;
   const isNotSent = state === 'released' || state === 'reserved'; // the latter under a newer ordinal
-  const isDenied = isNotSent && held.record.effect === 'unsafe' && kindOf(outcome) === 'applied';
+  const isDenied = isNotSent && held.record.effect === 'unsafe' && isReportedApplied(outcome);
   const isAskedAnew = isDenied && state === 'released' && held.record.task_end === null;
   unit.save(held, {
     by: 'recordLate',
@@ -265,7 +266,7 @@ const kindOf = (outcome: Json): string =>
 
 /** What a handler said of its own effect outweighs what a person was told of it. */
 const hasReportedApplied = (lateOutcome: string | null): boolean =>
-  lateOutcome !== null && kindOf(JSON.parse(lateOutcome) as Json) === 'applied';
+  lateOutcome !== null && isReportedApplied(JSON.parse(lateOutcome) as Json);
 
 /** For the audit: no value, as of every result. */
 function shownLate(outcome: Json): JsonObject {

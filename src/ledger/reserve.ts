@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { differingPaths } from '../contract/redact.ts';
 import { taskIdOf } from '../contract/ids.ts';
-import { isJsonObject } from '../task/json.ts';
+import { isReportedApplied } from '../task/outcome.ts';
 import type { Json, JsonObject } from '../task/json.ts';
 import type { OperationRow, Reservation, Reserved, RowState } from './ledger.ts';
 import { stored } from './row.ts';
@@ -48,8 +48,8 @@ function answerFor(unit: Unit, held: Held, request: Reservation): Reserved | Pro
 }
 
 /** S2.7: ended as not applied, and its own attempt has reported since that it was: nobody would dedupe another. */
-const tookPlace = ({ effect, lateOutcome: late }: OperationRow): boolean =>
-  effect === 'unsafe' && isJsonObject(late) && late['kind'] === 'applied';
+const tookPlace = ({ effect, lateOutcome }: OperationRow): boolean =>
+  effect === 'unsafe' && isReportedApplied(lateOutcome);
 
 /** S1.4: equality of either is a match. */
 export function hasSameFingerprint(

@@ -1,4 +1,5 @@
 import type { Failure } from './failure.ts';
+import { isJsonObject } from './json.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { RemoteRef } from './remote.ts';
 
@@ -155,3 +156,7 @@ export interface TaskOutcome {
   error: TaskError | null;
   editedFrom?: EditedFrom;
 }
+
+/** S2.7: a late outcome by which the attempt itself says that the effect took place. */
+export const isReportedApplied = (lateOutcome: Json | null): boolean =>
+  isJsonObject(lateOutcome) && lateOutcome['kind'] === 'applied';

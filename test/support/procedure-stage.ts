@@ -26,7 +26,6 @@ const NAMES = [
   'with_child',
   'parts',
   'long_part',
-  'two_ways',
 ];
 const POLL_MS = 20;
 const POLL_LIMIT_MS = 30_000;

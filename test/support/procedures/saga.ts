@@ -1,6 +1,5 @@
 // Workflow code of the tests: bundled into the worker, never imported by a test but for its types.
 import { StepFailed, procedure } from 'holdfast/procedure';
-import type { Action } from '../../../src/index.ts';
 import type { bookActions } from '../book-actions.ts';
 
 type Actions = typeof bookActions;
@@ -153,11 +152,6 @@ export const longPart = procedure<Actions, { stops: number }>('long_part', async
 const failingTour = procedure<Actions, { stops: number }>('failing_tour', async (p, { stops }) => {
   for (let stop = 1; stop <= stops; stop += 1) await p.step('stop', 'book', { name: `stop ${stop}` });
   await p.step('last', 'book', { name: 'last', fails: true });
-});
-
-/** One that a cancel leaves to finish, and one that it stops. */
-export const twoWays = procedure<readonly Action[]>('two_ways', async (p) => {
-  await Promise.all([p.step('patient', 'patient', {}), p.step('hasty', 'hasty', {})]);
 });
 
 /** A person is asked half way; what nobody answers in time waits for somebody who looks into it. */
